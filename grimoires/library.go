@@ -5,7 +5,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -136,7 +135,7 @@ func (s source) read(kind, name string) (text []byte, label string, err error) {
 	}
 	defer done()
 	for _, file := range s.files(kind, name) {
-		data, err := readFile(fsys, file)
+		data, err := regularfile.ReadFrom(fsys, file, maxFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
@@ -148,26 +147,6 @@ func (s source) read(kind, name string) (text []byte, label string, err error) {
 		}
 	}
 	return text, label, nil
-}
-
-func readFile(fsys fs.FS, name string) ([]byte, error) {
-	info, err := fs.Stat(fsys, name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, regularfile.ErrNotFile
-	}
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("it is larger than %d bytes", maxFile)
-	}
-	return data, err
 }
 
 // find returns the first file with this name.

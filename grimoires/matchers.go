@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/coven-run/coven/internal/config/yamldoc"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/internal/text/glob"
 )
@@ -110,7 +111,7 @@ func (s source) matchers() (data []byte, file string, err error) {
 	if _, err := fs.Lstat(fsys, misnamed); err == nil {
 		return nil, "", yamldoc.Errors{{File: s.label(misnamed), Line: 1, Column: 1, Msg: "coven does not read this file", Hint: "rename it to " + matchersFile}}
 	}
-	switch data, err = readFile(fsys, matchersFile); {
+	switch data, err = regularfile.ReadFrom(fsys, matchersFile, maxFile); {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, "", nil
 	case err != nil:

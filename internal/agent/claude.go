@@ -11,6 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/permission"
+	"github.com/coven-run/coven/internal/text/dashed"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
@@ -34,7 +35,7 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 	values := looseFields(front)
 	at := func(field string) (int, bool) { return lineOf(string(content), field), values[field] != nil }
 	given := cmp.Or(oneText(values["name"]), ps.agent)
-	d.Name = cmp.Or(claudeName(given), claudeName(ps.agent))
+	d.Name = cmp.Or(dashed.Name(given, maxName), dashed.Name(ps.agent, maxName))
 	d.Description = cmp.Or(oneline.Clip(oneText(values["description"]), maxDescription), d.Name)
 	if reason := invalidName(cmp.Or(d.Name, given)); reason != "" {
 		line, _ := at("name")
@@ -46,7 +47,7 @@ func ParseClaude(path string, content []byte) (Definition, []Problem) {
 		line, _ := at("model")
 		ps.warn(line, "model", "Agent '%s' has model '%s', which is no name of a model: it has the default model", ps.agent, clipped(model))
 	}
-	d.Skills = list(values["skills"])
+	d.Skills = skillNames(list(values["skills"]))
 	if turns, ok := values["maxTurns"].(int); ok && turns >= 1 && turns <= maxTurns {
 		d.MaxTurns, d.LimitsTurns = turns, true
 	}
@@ -258,17 +259,6 @@ func words(text string) []string {
 		}
 		return depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n')
 	})
-}
-
-// claudeName converts a name to a valid agent name. It returns "" if the name has no letter or digit.
-func claudeName(name string) string {
-	name = strings.ToLower(strings.Join(strings.FieldsFunc(name, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
-	}), "-"))
-	if len(name) > 64 {
-		name = strings.Trim(name[:64], "-")
-	}
-	return name
 }
 
 // claudeTool is the equivalent of a Claude Code tool.

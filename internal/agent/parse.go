@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/coven-run/coven/internal/agent/skill"
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/permission"
 	"github.com/coven-run/coven/internal/text/didyoumean"
@@ -44,6 +45,7 @@ func Parse(path string, content []byte) (Definition, []Problem) {
 	if isMarkdown {
 		d.Prompt = body
 	}
+	d.Skills = skillNames(d.Skills)
 	r.fillIn()
 	r.check()
 	if isMarkdown && !usable(ps.all) && isClaude(front) {
@@ -435,6 +437,14 @@ func (ps *problems) ignored(d *Definition, at func(field string) (int, bool)) {
 
 func unknownTools(agent string, names []string) string {
 	return fmt.Sprintf("Agent '%s' names tools that this version does not have: %s", agent, strings.Join(names, ", "))
+}
+
+// skillNames returns the names of skills in the form that package skill gives them.
+func skillNames(given []string) []string {
+	for i, name := range given {
+		given[i] = cmp.Or(skill.Name(name), name)
+	}
+	return given
 }
 
 func unique(items []string) []string {

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,7 +27,8 @@ const ShippedPath = "coven:"
 
 // Place is a directory with definitions.
 type Place struct {
-	Dir    string
+	Root   string // of the repository; empty if the directory is the user's
+	Dir    string // relative to Root
 	Show   string // prefix for the paths of its files in messages
 	Source string
 	Made   map[string]string // built-in definitions by file name, used instead of Dir; Show is ShippedPath
@@ -61,7 +61,7 @@ func Load(scripts *evaluator.Evaluator, places ...Place) *Registry {
 	r.addShipped()
 	for _, p := range places {
 		r.place++
-		r.addDir(p)
+		r.addPlace(p)
 	}
 	r.noteReplaced()
 	r.noteHidden()
@@ -107,21 +107,43 @@ func (r *Registry) addParsed(show, source string, d Definition, problems []Probl
 // coven's primary agent is a subagent for another program, and must not get the work of every step.
 const belowShipped = -1
 
-// addDir adds the .md, .yaml, .yml and .ts files of a directory, without subdirectories. For Claude Code, it
-// adds only .md files but includes subdirectories.
-func (r *Registry) addDir(p Place) {
+// addPlace adds the definitions of a place. It follows links that stay in the repository.
+func (r *Registry) addPlace(p Place) {
 	if p.Made != nil {
 		for _, name := range slices.Sorted(maps.Keys(p.Made)) {
 			r.add(p.Show+name, p.Source, []byte(p.Made[name]))
 		}
 		return
 	}
-	entries, err := os.ReadDir(p.Dir)
+	tree, closeTree, err := regularfile.OpenTree(p.Root, p.Dir)
+	if err == nil {
+		defer closeTree()
+		err = r.addDir(directory{p, tree, ".", new([]fs.FileInfo)})
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.problems = append(r.problems, Problem{Path: p.Show, Message: fmt.Sprintf("cannot read %s: %v", p.Show, regularfile.Cause(err))})
+	}
+}
+
+// directory is a directory of a place.
+type directory struct {
+	Place
+	tree fs.FS
+	at   string         // its path in the tree
+	seen *[]fs.FileInfo // directories of the place that have been read
+}
+
+// addDir adds the .md, .yaml, .yml and .ts files of a directory, without subdirectories. For Claude Code, it adds
+// only .md files but includes subdirectories, each once, as links may lead to one several times.
+func (r *Registry) addDir(p directory) error {
+	own, err := fs.Stat(p.tree, p.at)
+	if err != nil || slices.ContainsFunc(*p.seen, func(dir fs.FileInfo) bool { return os.SameFile(dir, own) }) {
+		return err
+	}
+	*p.seen = append(*p.seen, own)
+	entries, err := regularfile.Entries(p.tree, p.at)
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			r.problems = append(r.problems, Problem{Path: p.Show, Message: fmt.Sprintf("cannot read %s: %v", p.Show, errors.Unwrap(err))})
-		}
-		return
+		return err
 	}
 	kinds := []string{".md", ".yaml", ".yml"}
 	if p.Source == SourceClaude {
@@ -129,8 +151,8 @@ func (r *Registry) addDir(p Place) {
 	}
 	evaluated := r.evaluate(p, entries)
 	for _, e := range entries {
-		show := path.Join(p.Show, e.Name())
-		if result, ok := evaluated[e.Name()]; ok {
+		show := path.Join(p.Show, p.at, e.Name)
+		if result, ok := evaluated[e.Name]; ok {
 			if !result.Helper {
 				d, problems := ofScript(show, result)
 				r.addParsed(show, p.Source, d, problems)
@@ -138,30 +160,42 @@ func (r *Registry) addDir(p Place) {
 			continue
 		}
 		switch {
-		case e.IsDir() && p.Source == SourceClaude:
-			r.addDir(Place{Dir: filepath.Join(p.Dir, e.Name()), Show: show, Source: p.Source})
-		case !e.IsDir() && slices.Contains(kinds, filepath.Ext(e.Name())):
-			content, ok := r.read(p, e.Name())
+		case e.Err != nil && path.Ext(e.Name) == "" && p.Source == SourceClaude: // probably a directory
+			r.unreadable(p, e.Name, e.Err)
+		case e.IsDir && p.Source == SourceClaude:
+			if err := r.addDir(directory{p.Place, p.tree, path.Join(p.at, e.Name), p.seen}); err != nil {
+				return err
+			}
+		case !e.IsDir && slices.Contains(kinds, path.Ext(e.Name)):
+			content, ok := r.read(p, e)
 			if ok && (p.Source != SourceClaude || isClaudeFile(content)) {
 				r.add(show, p.Source, content)
 			}
 		}
 	}
+	return nil
 }
 
 // read returns the content of a file. If the file cannot be read, it adds a problem.
-func (r *Registry) read(p Place, file string) ([]byte, bool) {
-	content, err := regularfile.ReadIn(p.Dir, file, MaxFile)
+func (r *Registry) read(p directory, e regularfile.Entry) ([]byte, bool) {
+	content, err := []byte(nil), e.Err
 	if err == nil {
-		return content, true
+		content, err = regularfile.ReadFrom(p.tree, path.Join(p.at, e.Name), MaxFile)
 	}
-	show, name := path.Join(p.Show, file), strings.TrimSuffix(file, filepath.Ext(file))
-	problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, err)}
+	if err != nil {
+		r.unreadable(p, e.Name, err)
+	}
+	return content, err == nil
+}
+
+// unreadable adds the problem of a file that cannot be read.
+func (r *Registry) unreadable(p directory, file string, err error) {
+	show, name := path.Join(p.Show, p.at, file), strings.TrimSuffix(file, path.Ext(file))
+	problem := Problem{Path: show, Line: 1, Agent: name, Message: fmt.Sprintf("Agent '%s' cannot be read: %v", name, regularfile.Cause(err))}
 	r.found = append(r.found, Found{
 		Definition: Definition{Name: name, Source: p.Source, Path: show, Enabled: true}, Problems: []Problem{problem}, place: r.place,
 	})
 	r.problems = append(r.problems, problem)
-	return nil, false
 }
 
 // Knows adds names of tools, in addition to coven's, that definitions may name.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -14,17 +13,17 @@ import (
 
 // evaluate evaluates the TypeScript files of a directory together. It adds problems for unreadable
 // files.
-func (r *Registry) evaluate(p Place, entries []fs.DirEntry) map[string]evaluator.Result {
+func (r *Registry) evaluate(p directory, entries []regularfile.Entry) map[string]evaluator.Result {
 	if p.Source == SourceClaude {
 		return nil
 	}
 	files := map[string]string{}
 	for _, e := range entries {
-		if e.IsDir() || !evaluator.IsDefinition(e.Name()) {
+		if e.IsDir || !evaluator.IsDefinition(e.Name) {
 			continue
 		}
-		if content, ok := r.read(p, e.Name()); ok {
-			files[e.Name()] = string(content)
+		if content, ok := r.read(p, e); ok {
+			files[e.Name] = string(content)
 		}
 	}
 	return r.scripts.Evaluate(files)

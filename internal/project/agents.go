@@ -13,7 +13,7 @@ import (
 // in .claude/agents, which are written for another program, the user's, and the repository's in .coven/agents.
 func (p *Project) Agents() *agent.Registry {
 	user := filepath.Join(p.Env.UserDir(), "agents")
-	var specialists map[string]string
+	specialists := map[string]string{}
 	if p.Config.Agent.MultiAgent {
 		specialists = agenttree.Files()
 	}
@@ -24,7 +24,7 @@ func (p *Project) Agents() *agent.Registry {
 	places := []agent.Place{made(specialists), made(p.serverAgents()), users}
 	if p.Repo != nil {
 		inRepo := func(dir, source string) agent.Place {
-			return agent.Place{Dir: filepath.Join(p.Repo.Root, dir), Show: dir, Source: source}
+			return agent.Place{Root: p.Repo.Root, Dir: dir, Show: dir, Source: source}
 		}
 		claude, own := inRepo(".claude/agents", agent.SourceClaude), inRepo(".coven/agents", agent.SourceProject)
 		places = []agent.Place{made(specialists), made(p.serverAgents()), claude, users, own}

@@ -2,7 +2,7 @@
 //
 // A skill is a Markdown file with frontmatter, NAME.md, or the file SKILL.md in a folder NAME. The frontmatter has a
 // name, a description, and mcp, a list of MCP servers that the skill needs. Other keys are ignored: other programs
-// use this format, too. Files without frontmatter are not skills.
+// use this format, too. A Markdown file without frontmatter is not a skill.
 package skill
 
 import (
@@ -10,9 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -20,14 +19,19 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/dashed"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // MaxFile limits the size of a file, in bytes.
 const MaxFile = 256 << 10
 
-// maxDescription limits a description, in bytes, because it is sent to all agents with the skill.
+// maxDescription limits a description, in characters, because it is sent to all agents with the skill.
 const maxDescription = 1024
+
+// maxName limits a name, because it is part of the name of a tool.
+const maxName = 41
 
 // folderFile is the name of a skill's file in a folder.
 const folderFile = "SKILL.md"
@@ -36,18 +40,23 @@ const folderFile = "SKILL.md"
 type Skill struct {
 	Name        string   `json:"name"`
 	Description string   `json:"description"`
-	MCP         []string `json:"mcp"`  // servers that only agents with the skill may use
-	Path        string   `json:"path"` // of its file, for display
+	MCP         []string `json:"mcp"`             // servers that only agents with the skill may use
+	Path        string   `json:"path"`            // of its file, for display
+	Hides       []string `json:"hides,omitempty"` // paths of other skills with its name
 	Body        string   `json:"-"`
 }
 
+// Name returns the name of a skill in the form that agents use: other programs accept any text.
+func Name(text string) string { return dashed.Name(text, maxName) }
+
 // Place is a directory with skills.
 type Place struct {
-	Dir  string
+	Root string // of the repository; empty if the directory is the user's
+	Dir  string // relative to Root
 	Show string // prefix of the displayed paths
 }
 
-// Problem is an error in a file.
+// Problem is an error in a file, or the reason that a part of it is not used.
 type Problem struct {
 	Path string
 	Err  error
@@ -59,42 +68,69 @@ func (p Problem) Error() string { return p.Path + ": " + p.Err.Error() }
 // NextCommand returns the command that lists the skills and the errors in their files.
 func (p Problem) NextCommand() string { return "coven skills list" }
 
-// Load reads the skills of places, sorted by name. If two skills have the same name, the later place wins. A
-// missing directory is empty.
-func Load(places ...Place) (all []Skill, problems []Problem) {
+// Load reads the skills of places, sorted by name. If two skills have the same name, the later place wins, and in a
+// place the first one. A missing directory is empty. Links are followed as long as they stay in the repository.
+func Load(places ...Place) ([]Skill, []Problem) {
+	l := loader{skills: map[string]Skill{}}
 	for _, p := range places {
-		entries, err := os.ReadDir(p.Dir)
+		found, err := l.place(p)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			problems = append(problems, Problem{p.Show, errors.Unwrap(err)})
+			l.problem(p.Show, regularfile.Cause(err))
 		}
-		for _, e := range entries {
-			dir, file, show := p.Dir, e.Name(), path.Join(p.Show, e.Name())
-			if e.IsDir() {
-				dir, file, show = filepath.Join(p.Dir, e.Name()), folderFile, path.Join(show, folderFile)
-			} else if filepath.Ext(file) != ".md" {
-				continue
+		for _, s := range slices.Backward(found) {
+			if hidden, ok := l.skills[s.Name]; ok {
+				s.Hides = append([]string{hidden.Path}, hidden.Hides...)
 			}
-			s, err := read(dir, file, strings.TrimSuffix(e.Name(), ".md"))
-			switch {
-			case errors.Is(err, fs.ErrNotExist), errors.Is(err, errNoSkill):
-				continue
-			case err != nil:
-				problems = append(problems, Problem{show, err})
-				continue
-			}
-			s.Path = show
-			all = slices.DeleteFunc(all, func(other Skill) bool { return other.Name == s.Name })
-			all = append(all, s)
+			l.skills[s.Name] = s
 		}
 	}
-	slices.SortFunc(all, func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
-	return all, problems
+	all := slices.SortedFunc(maps.Values(l.skills), func(a, b Skill) int { return cmp.Compare(a.Name, b.Name) })
+	return all, l.problems
 }
 
-// errNoSkill means that a file has no frontmatter.
-var errNoSkill = errors.New("no skill")
+type loader struct {
+	skills   map[string]Skill // by name
+	problems []Problem
+}
 
-var names = lazyregexp.New(`^[a-z0-9][a-z0-9-]{0,40}$`)
+func (l *loader) problem(show string, err error) { l.problems = append(l.problems, Problem{show, err}) }
+
+// place reads the skills of a place, in the order of their paths.
+func (l *loader) place(p Place) (found []Skill, err error) {
+	tree, closeTree, err := regularfile.OpenTree(p.Root, p.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer closeTree()
+	entries, err := regularfile.Entries(tree, ".")
+	for _, e := range entries {
+		file, show := e.Name, path.Join(p.Show, e.Name)
+		switch ext := path.Ext(file); {
+		case e.Err != nil && (ext == "" || ext == ".md"):
+			l.problem(show, e.Err)
+			continue
+		case e.IsDir:
+			file, show = path.Join(file, folderFile), path.Join(show, folderFile)
+		case ext != ".md":
+			continue
+		}
+		s, warning, err := read(tree, file, strings.TrimSuffix(e.Name, ".md"))
+		if !e.IsDir && errors.Is(err, errNoFrontmatter) || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if problem := cmp.Or(err, warning); problem != nil {
+			l.problem(show, regularfile.Cause(problem))
+		}
+		if err == nil {
+			s.Path = show
+			found = append(found, s)
+		}
+	}
+	return found, err
+}
+
+// errNoFrontmatter means that a file is no skill.
+var errNoFrontmatter = errors.New("it has no frontmatter: it must begin with a line ---, and a second one must end the frontmatter")
 
 // head is the frontmatter.
 type head struct {
@@ -103,44 +139,56 @@ type head struct {
 	MCP         []string `yaml:"mcp"`
 }
 
-// read reads the skill in a file. name is the name of the file or the folder.
-func read(dir, file, name string) (Skill, error) {
-	data, err := regularfile.ReadIn(dir, file, MaxFile)
+// read reads the skill in a file. name is the name of the file or the folder. warning is a reason that a part of it
+// is not used.
+func read(tree fs.FS, file, name string) (s Skill, warning, err error) {
+	data, err := regularfile.ReadFrom(tree, file, MaxFile)
 	if err != nil {
-		return Skill{}, err
+		return s, nil, err
 	}
 	if !utf8.Valid(data) {
-		return Skill{}, errors.New("it is not UTF-8 text")
+		return s, nil, errors.New("it is not UTF-8 text")
 	}
-	front, body, ok := split(string(data))
-	if !ok {
-		return Skill{}, errNoSkill
+	front, body, err := split(string(data))
+	if err != nil {
+		return s, nil, err
 	}
 	var h head
 	if err := yaml.Unmarshal([]byte(front), &h); err != nil {
-		return Skill{}, fmt.Errorf("its frontmatter cannot be read: %w", err)
+		return s, nil, fmt.Errorf("its frontmatter cannot be read: %w", err)
 	}
-	s := Skill{Name: cmp.Or(h.Name, name), Description: strings.Join(strings.Fields(h.Description), " "), MCP: h.MCP, Body: strings.TrimSpace(body)}
+	s = Skill{Name: cmp.Or(Name(h.Name), Name(name)), Description: oneline.Of(h.Description), MCP: h.MCP, Body: strings.TrimSpace(body)}
 	switch {
-	case !names.MatchString(s.Name):
-		return s, fmt.Errorf("invalid name %q: use lower-case letters, digits and -, at most 41", s.Name)
+	case s.Name == "":
+		return s, nil, fmt.Errorf("invalid name %q: use the letters a to z, because the name is that of a tool", cmp.Or(h.Name, name))
 	case s.Description == "":
-		return s, errors.New("it has no description")
-	case len(s.Description) > maxDescription:
-		return s, fmt.Errorf("its description has %d bytes, the maximum is %d", len(s.Description), maxDescription)
+		return s, nil, errors.New("it has no description")
 	case s.Body == "":
-		return s, errors.New("it has no text")
+		return s, nil, errors.New("it has no text")
 	}
-	return s, nil
+	if length := utf8.RuneCountInString(s.Description); length > maxDescription {
+		s.Description = oneline.Clip(s.Description, maxDescription)
+		warning = fmt.Errorf("its description has %d characters: agents get the first %d", length, maxDescription)
+	}
+	return s, warning, nil
 }
 
 // split splits a file into the frontmatter, which is between two lines of three dashes, and the rest.
-func split(text string) (front, body string, ok bool) {
+func split(text string) (front, body string, err error) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	rest, found := strings.CutPrefix(text, "---\n")
 	if !found {
-		return "", "", false
+		return "", "", errNoFrontmatter
 	}
-	front, body, ok = strings.Cut("\n"+rest, "\n---\n")
-	return strings.TrimPrefix(front, "\n"), body, ok
+	front, body, found = strings.Cut("\n"+rest+"\n", "\n---\n")
+	if !found && fieldRE.MatchString(front) {
+		return "", "", errors.New("its frontmatter has no end: a line --- must follow its fields")
+	}
+	if !found {
+		return "", "", errNoFrontmatter
+	}
+	return strings.TrimPrefix(front, "\n"), body, nil
 }
+
+// fieldRE matches text that begins with a field of frontmatter.
+var fieldRE = lazyregexp.New(`^\s*[A-Za-z][A-Za-z0-9_-]*[ \t]*:`)

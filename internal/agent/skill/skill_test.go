@@ -33,7 +33,7 @@ func TestLoad(t *testing.T) {
 	got, problems := skill.Load(skill.Place{Dir: one, Show: "one"}, skill.Place{Dir: two, Show: "two"}, skill.Place{Dir: filepath.Join(one, "none"), Show: "none"})
 	want := []skill.Skill{
 		{Name: "pdf", Description: "Reads PDF files", Path: "one/pdf/SKILL.md", Body: "# PDF"},
-		{Name: "playwright", Description: "Browser automation", MCP: []string{"browser"}, Path: "two/playwright.md", Body: "Open the page.\n\n---\n\nMore."},
+		{Name: "playwright", Description: "Browser automation", MCP: []string{"browser"}, Path: "two/playwright.md", Hides: []string{"one/playwright.md"}, Body: "Open the page.\n\n---\n\nMore."},
 	}
 	if !reflect.DeepEqual(got, want) || len(problems) > 0 {
 		t.Errorf("%+v %v", got, problems)
@@ -42,27 +42,32 @@ func TestLoad(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	for text, want := range map[string]string{
-		"---\nname: A b\ndescription: x\n---\nx":                                   `here/a.md: invalid name "A b": use lower-case letters, digits and -, at most 41`,
-		"---\nname: a\n---\nx":                                                     "here/a.md: it has no description",
-		"---\nname: a\ndescription: x\n---\n":                                      "here/a.md: it has no text",
-		"---\nname: a\ndescription: [x\n---\nx":                                    "here/a.md: its frontmatter cannot be read: ",
-		"---\nname: a\ndescription: x\nmcp: y\n---\nx":                             "here/a.md: its frontmatter cannot be read: ",
-		"---\nname: a\ndescription: " + strings.Repeat("x", 1025) + "\n---\nx":     "here/a.md: its description has 1025 bytes, the maximum is 1024",
-		"---\nname: a\ndescription: \xff\n---\nx":                                  "here/a.md: it is not UTF-8 text",
-		"---\nname: a\ndescription: x\n---\n" + strings.Repeat("x", skill.MaxFile): "here/a.md: it is larger than",
+		"---\nname: é\ndescription: x\n---\nx":                                     `here/ü.md: invalid name "é": use the letters a to z, because the name is that of a tool`,
+		"---\nname: a\ndescription: x\n":                                           "here/ü.md: its frontmatter has no end: a line --- must follow its fields",
+		"---\nname: a\n---\nx":                                                     "here/ü.md: it has no description",
+		"---\nname: a\ndescription: x\n---\n":                                      "here/ü.md: it has no text",
+		"---\nname: a\ndescription: [x\n---\nx":                                    "here/ü.md: its frontmatter cannot be read: ",
+		"---\nname: a\ndescription: x\nmcp: y\n---\nx":                             "here/ü.md: its frontmatter cannot be read: ",
+		"---\nname: a\ndescription: \xff\n---\nx":                                  "here/ü.md: it is not UTF-8 text",
+		"---\nname: a\ndescription: x\n---\n" + strings.Repeat("x", skill.MaxFile): "here/ü.md: it is larger than",
 	} {
 		dir := t.TempDir()
-		write(t, dir, "a.md", text)
+		write(t, dir, "ü.md", text)
 		all, problems := skill.Load(skill.Place{Dir: dir, Show: "here"})
 		if len(all) > 0 || len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), want) {
 			t.Errorf("%.40q: %v %v, want %s", text, all, problems, want)
 		}
 	}
-	dir := t.TempDir()
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "a.md")); err != nil {
-		t.Fatal(err)
-	}
-	if _, problems := skill.Load(skill.Place{Dir: dir, Show: "here"}); len(problems) != 1 {
-		t.Errorf("a link out of the directory: %v", problems)
+}
+
+// A description that is too long is cut, and counted in characters.
+func TestLongDescription(t *testing.T) {
+	for length, want := range map[int]int{1024: 0, 1025: 1} {
+		dir := t.TempDir()
+		write(t, dir, "a.md", "---\nname: a\ndescription: "+strings.Repeat("ü", length)+"\n---\nx")
+		all, problems := skill.Load(skill.Place{Dir: dir, Show: "here"})
+		if len(all) != 1 || len([]rune(all[0].Description)) != 1024 || len(problems) != want {
+			t.Errorf("%d: %v %v", length, all, problems)
+		}
 	}
 }

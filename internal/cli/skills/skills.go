@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +55,11 @@ func newList(a *cli.App) *cobra.Command {
 				return a.Printf("no skills: see coven help skill\n")
 			}
 			return cli.PrintTable(a, "", all, func(s skill.Skill) string {
-				return fmt.Sprintf("%s\t%s\t%s", s.Name, terminal.Printable(s.Path), terminal.Printable(oneline.Clip(s.Description, 80)))
+				text := oneline.Clip(s.Description, 80)
+				if len(s.Hides) > 0 {
+					text += fmt.Sprintf(" (hides: %s)", strings.Join(s.Hides, ", "))
+				}
+				return fmt.Sprintf("%s\t%s\t%s", s.Name, terminal.Printable(s.Path), terminal.Printable(text))
 			})
 		},
 	}
@@ -77,7 +82,7 @@ func newShow(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			i := slices.IndexFunc(all, func(s skill.Skill) bool { return s.Name == args[0] })
+			i := slices.IndexFunc(all, func(s skill.Skill) bool { return s.Name == skill.Name(args[0]) })
 			if i < 0 {
 				return exit.Failedf("coven skills list", "there is no skill %q%s", args[0], didyoumean.Aside(args[0], named(all)))
 			}

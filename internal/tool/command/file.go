@@ -59,7 +59,7 @@ func Load(root string, taken func(name string) bool) (all map[string]grimoires.C
 			continue
 		}
 		name, show := strings.TrimSuffix(e.Name(), ext), Dir+"/"+e.Name()
-		data, err := regularfile.ReadIn(filepath.Join(root, Dir), e.Name(), maxFile)
+		data, err := regularfile.ReadIn(root, filepath.Join(Dir, e.Name()), maxFile)
 		if err != nil {
 			problems[name] = fmt.Errorf("%s: %w", show, err)
 			continue
