@@ -56,6 +56,8 @@ type Controller struct {
 	worked   atomic.Bool   // a session has run
 	stopTurn chan struct{} // a value stops the turn of a chat; nil if this Controller runs no chat
 	begun    sync.Map      // IDs of the ad-hoc tasks whose sessions this Controller began
+
+	serversTold sync.Once // a person was told which MCP servers are left out
 }
 
 // Observer receives the events of running sessions, in the goroutine of the session. Nil functions are not

@@ -25,6 +25,12 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
+	c.serversTold.Do(func() {
+		_, leftOut, _ := c.Project.PlannedServers() // the draft has reported the error
+		for _, reason := range leftOut {
+			c.notify(Notice{Text: "agents work without MCP servers: " + reason.Error(), Next: exit.Next(reason)})
+		}
+	})
 	if err := c.checkTrust(plan); err != nil {
 		return nil, err
 	}

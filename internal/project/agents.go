@@ -38,7 +38,7 @@ func (p *Project) Agents() *agent.Registry {
 func (p *Project) Specialists(known *agent.Registry) []agent.Definition {
 	var names []string
 	if p.Repo != nil {
-		all, _ := p.MCPServers() // the error is reported when a task starts
+		all, _, _ := p.PlannedServers() // the error is reported when a task starts
 		for _, s := range all {
 			names = append(names, s.Name)
 		}

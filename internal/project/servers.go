@@ -19,28 +19,60 @@ import (
 type MCPServer struct {
 	servers.Server
 	File    string
-	Project bool // configured by the repository, so it needs trust
+	Project bool     // configured by the repository, so that it needs trust
+	Public  bool     // configured by the repository for any program, so that it is left out without trust
+	Hides   []string // files that have a server of the same name
 }
 
-// MCPServers returns the MCP servers for agents, sorted by name. The repository's servers override the
-// user's servers with the same names.
-func (p *Project) MCPServers() ([]MCPServer, error) {
-	all, err := p.mcpFile(p.Repo.Root, filepath.Join(".coven", servers.File), true)
-	if err != nil {
-		return nil, err
-	}
-	own, err := p.mcpFile(p.Env.UserDir(), servers.File, false)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range own {
-		if !slices.ContainsFunc(all, func(theirs MCPServer) bool { return theirs.Name == s.Name }) {
-			all = append(all, s)
+// MCPServers returns the MCP servers for agents, sorted by name, and the problems of their files. The servers in the
+// repository's .coven come before the user's, and those before the ones that the repository has for all programs. A
+// disabled one hides others of its name.
+func (p *Project) MCPServers() (all []MCPServer, problems []servers.Problem, err error) {
+	taken := map[string]int{} // index in all, or -1 if the server is disabled
+	for _, f := range p.mcpFiles() {
+		found, err := p.readMCPFile(f)
+		if err != nil {
+			return nil, nil, err
+		}
+		problems = append(problems, found.Problems...)
+		for _, s := range found.Servers {
+			switch i, ok := taken[s.Name]; {
+			case !ok:
+				taken[s.Name] = len(all)
+				all = append(all, MCPServer{Server: s, File: p.Near(f.path()), Project: f.project, Public: f.public})
+			case i >= 0:
+				all[i].Hides = append(all[i].Hides, p.Near(f.path()))
+			}
+		}
+		for _, name := range found.Disabled {
+			if _, ok := taken[name]; !ok {
+				taken[name] = -1
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b MCPServer) int { return servers.Compare(a.Server, b.Server) })
-	return all, nil
+	return all, problems, nil
 }
+
+// mcpFile is a file of MCP servers.
+type mcpFile struct {
+	dir, name string
+	project   bool // of the repository, so that its servers need trust
+	public    bool // for all programs
+}
+
+func (f mcpFile) path() string { return filepath.Join(f.dir, f.name) }
+
+// mcpFiles returns the files of MCP servers, in descending precedence.
+func (p *Project) mcpFiles() []mcpFile {
+	return []mcpFile{
+		{p.Repo.Root, filepath.Join(".coven", servers.File), true, false},
+		p.userMCPFile(),
+		{p.Repo.Root, servers.PublicFile, true, true},
+	}
+}
+
+func (p *Project) userMCPFile() mcpFile { return mcpFile{dir: p.Env.UserDir(), name: servers.File} }
 
 // serverAgent is the template of an agent with the tools of one server.
 const serverAgent = `---
@@ -60,7 +92,7 @@ func (p *Project) serverAgents() map[string]string {
 	if p.Repo == nil || !p.Config.MCP.Agents {
 		return made
 	}
-	all, _ := p.MCPServers() // the error is reported when a task starts
+	all, _, _ := p.PlannedServers() // the error is reported when a task starts
 	for _, s := range all {
 		name := "mcp-" + strings.ToLower(strings.ReplaceAll(s.Name, "_", "-"))
 		made[name+".md"] = fmt.Sprintf(serverAgent, name, s.Name)
@@ -68,34 +100,53 @@ func (p *Project) serverAgents() map[string]string {
 	return made
 }
 
-// PlannedServers returns the MCP servers for the agents of a new session.
-func (p *Project) PlannedServers() (all []servers.Server, err error) {
-	found, err := p.MCPServers()
+// PlannedServers returns the MCP servers for the agents of a new session. It leaves out those of the repository that
+// are for all programs and that the user does not trust. left has the reasons for the servers that are left out.
+func (p *Project) PlannedServers() (all []servers.Server, left []error, err error) {
+	found, problems, err := p.MCPServers()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, problem := range problems {
+		if !problem.IsNote {
+			left = append(left, problem.FileError)
+		}
+	}
+	var untrusted []string
 	for _, s := range found {
+		if s.Public && p.CheckRequests([]Request{requestOf(s.Server)}) != nil {
+			untrusted = append(untrusted, s.Name)
+			continue
+		}
 		all = append(all, s.Server)
 	}
-	return all, err
+	if len(untrusted) > 0 {
+		left = append(left, exit.Usagef("coven trust", "you have not trusted these servers of %s: %s", servers.PublicFile, strings.Join(untrusted, ", ")))
+	}
+	return all, left, nil
 }
 
-// mcpFile reads a file of servers, which need not exist.
-func (p *Project) mcpFile(dir, name string, project bool) ([]MCPServer, error) {
-	data, err := regularfile.ReadIn(dir, name, servers.MaxFile)
+// readMCPFile reads a file of servers, which need not exist. A file for all programs that cannot be read is a problem
+// only: they may have another format for it.
+func (p *Project) readMCPFile(f mcpFile) (servers.Config, error) {
+	data, err := regularfile.ReadIn(f.dir, f.name, servers.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return servers.Config{}, nil
 	}
-	file := p.Near(filepath.Join(dir, name))
+	file := p.Near(f.path())
 	if err != nil {
-		return nil, exit.Usagef("ls -l "+shellword.Word(file), "read %s: %w", file, err)
+		err = exit.Usagef("ls -l "+shellword.Word(file), "read %s: %w", file, regularfile.Cause(err))
 	}
-	found, err := servers.Parse(file, data)
-	if err != nil {
-		return nil, err
+	var found servers.Config
+	if err == nil {
+		found, err = servers.Parse(file, data)
 	}
-	var all []MCPServer
-	for _, s := range found {
-		all = append(all, MCPServer{s, file, project})
+	if err == nil || !f.public {
+		return found, err
 	}
-	return all, nil
+	wrong := &servers.FileError{File: file, Msg: err.Error()}
+	_ = errors.As(err, &wrong) // otherwise it is the error of reading
+	return servers.Config{Problems: []servers.Problem{{FileError: wrong}}}, nil
 }
 
 // ServerRequests returns the requests to start those servers of a plan that the user has not configured.
@@ -103,33 +154,32 @@ func (p *Project) ServerRequests(planned []servers.Server) ([]Request, error) {
 	if len(planned) == 0 {
 		return nil, nil
 	}
-	own, err := p.mcpFile(p.Env.UserDir(), servers.File, false)
+	own, err := p.readMCPFile(p.userMCPFile())
 	if err != nil {
 		return nil, err
 	}
 	var all []Request
 	for _, s := range planned {
-		if !slices.ContainsFunc(own, func(mine MCPServer) bool { return mine.Name == s.Name && mine.SHA256() == s.SHA256() }) {
+		if !slices.ContainsFunc(own.Servers, func(mine servers.Server) bool { return mine.Name == s.Name && mine.SHA256() == s.SHA256() }) {
 			all = append(all, requestOf(s))
 		}
 	}
 	return all, nil
 }
 
-// requestedServers returns the requests of a plan, or those of the repository's file if planned is nil.
+// requestedServers returns the requests of a plan, or those of the repository's files if planned is nil.
 func (p *Project) requestedServers(planned []servers.Server) ([]Request, error) {
 	if planned != nil {
 		return p.ServerRequests(planned)
 	}
-	theirs, err := p.mcpFile(p.Repo.Root, filepath.Join(".coven", servers.File), true)
-	if err != nil {
-		return nil, err
-	}
+	found, _, err := p.MCPServers()
 	var all []Request
-	for _, s := range theirs {
-		all = append(all, requestOf(s.Server))
+	for _, s := range found {
+		if s.Project {
+			all = append(all, requestOf(s.Server))
+		}
 	}
-	return all, nil
+	return all, err
 }
 
 func requestOf(s servers.Server) Request {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,23 +23,32 @@ import (
 
 // listedServer is a server as mcp list --json prints it.
 type listedServer struct {
-	Name    string `json:"name"`
-	What    string `json:"what"`
-	File    string `json:"file"`
-	Trusted bool   `json:"trusted"`
+	Name    string   `json:"name"`
+	What    string   `json:"what"`
+	File    string   `json:"file"`
+	Trusted bool     `json:"trusted"`
+	Hides   []string `json:"hides"` // files that have a server of the same name
 }
 
 func newList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the MCP servers that agents can use",
-		Long: `List the MCP servers that agents can use: those of .coven/mcp.json and of your own mcp.json. It
-starts none of them. Those of the repository need trust: see coven trust.`,
+		Long: `List the MCP servers that agents can use: those of .coven/mcp.json, of your own mcp.json and of
+.mcp.json, the file of all programs. It starts none of them. Those of the repository need trust: see
+coven trust. A server that cannot be used, and a key that coven does not know, are named.`,
 		Args: cobra.NoArgs,
 		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
-			all, err := listServers(p)
+			all, problems, err := listServers(p)
 			if err != nil {
 				return err
+			}
+			for _, problem := range problems {
+				kind := "warning"
+				if problem.IsNote {
+					kind = "note"
+				}
+				fmt.Fprintf(a.Err, "%s: %s\n", kind, terminal.Printable(problem.Error())) //nolint:errcheck // standard error
 			}
 			if asJSON {
 				return a.PrintJSON(all)
@@ -50,20 +60,17 @@ starts none of them. Those of the repository need trust: see coven trust.`,
 	return cmd
 }
 
-func listServers(p *project.Project) ([]listedServer, error) {
-	found, err := p.MCPServers()
-	if err != nil {
-		return nil, err
-	}
+func listServers(p *project.Project) ([]listedServer, []servers.Problem, error) {
+	found, problems, err := p.MCPServers()
 	all := []listedServer{}
 	for _, s := range found {
 		wanted, err := p.ServerRequests([]servers.Server{s.Server})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		all = append(all, listedServer{s.Name, s.What(), s.File, p.CheckRequests(wanted) == nil})
+		all = append(all, listedServer{s.Name, s.What(), s.File, p.CheckRequests(wanted) == nil, append([]string{}, s.Hides...)})
 	}
-	return all, nil
+	return all, problems, err
 }
 
 func printServers(a *cli.App, all []listedServer) error {
@@ -75,7 +82,11 @@ func printServers(a *cli.App, all []listedServer) error {
 		if !s.Trusted {
 			state = "not trusted"
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s", s.Name, state, terminal.Printable(s.File), terminal.Printable(oneline.Of(s.What)))
+		what := oneline.Of(s.What)
+		if len(s.Hides) > 0 {
+			what += fmt.Sprintf(" (hides that of %s)", strings.Join(s.Hides, ", "))
+		}
+		return fmt.Sprintf("%s\t%s\t%s\t%s", s.Name, state, terminal.Printable(s.File), terminal.Printable(what))
 	})
 }
 
@@ -104,7 +115,7 @@ fails does not stop the others.`,
 }
 
 func serverNames(_ context.Context, p *project.Project, _ []string) (names []string) {
-	found, _ := p.MCPServers() // without them, nothing is completed
+	found, _, _ := p.MCPServers() // without them, nothing is completed
 	for _, s := range found {
 		names = append(names, s.Name)
 	}
@@ -139,7 +150,11 @@ func listTools(ctx context.Context, a *cli.App, names []string, asJSON bool) err
 
 // chosen returns the named servers, or all if there are no names.
 func chosen(p *project.Project, names []string) ([]servers.Server, error) {
-	all, err := p.PlannedServers()
+	found, _, err := p.MCPServers()
+	var all []servers.Server
+	for _, s := range found {
+		all = append(all, s.Server)
+	}
 	if err != nil || len(names) == 0 {
 		return all, err
 	}

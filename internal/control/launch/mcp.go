@@ -36,7 +36,7 @@ func (a *agentRun) connectServers(ctx context.Context) {
 	use := a.serversOf(own, a.Plan.MCP)
 	for _, name := range own.MCP {
 		if !slices.ContainsFunc(use, func(s servers.Server) bool { return s.Name == name }) {
-			warn("the agent works without the MCP server %s: there is none in mcp.json (coven mcp list)", name)
+			warn("the agent works without the MCP server %s: none is configured and trusted (coven mcp list)", name)
 		}
 	}
 	if len(use) == 0 || !mayCall(a.Policy) || a.isRoot(a.Agent) {

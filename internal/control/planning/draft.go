@@ -60,7 +60,7 @@ func Draft(p *project.Project, t task.Task, o Options) (*grimoires.Plan, error) 
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
-	if plan.MCP, err = p.PlannedServers(); err != nil {
+	if plan.MCP, _, err = p.PlannedServers(); err != nil {
 		return nil, err
 	}
 	plan.Provider = cmp.Or(o.Provider, cfg.Provider)

@@ -3,14 +3,11 @@
 package servers
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"os/exec"
@@ -20,8 +17,6 @@ import (
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/text/didyoumean"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
@@ -29,11 +24,9 @@ import (
 // File is the name of the file that lists servers, in .coven and in the user's configuration directory.
 const File = "mcp.json"
 
-// MaxFile limits the size of the file in bytes.
-const MaxFile = 1 << 20
-
-// maxServers limits the servers in a file.
-const maxServers = 64
+// PublicFile is the name of the file at the top of a repository in which other programs, such as Claude Code, find
+// their servers.
+const PublicFile = ".mcp.json"
 
 // Server is an MCP server: a program or an address. Before Expand, its strings may contain ${NAME} or
 // ${NAME:-default} for variables of the user's environment.
@@ -80,215 +73,8 @@ func (s Server) What() string {
 // Compare compares servers by name.
 func Compare(a, b Server) int { return cmp.Compare(a.Name, b.Name) }
 
-// FileError is an error in a file of servers.
-type FileError struct {
-	File string
-	Line int // starts at 1; 0 if unknown
-	Msg  string
-}
-
-// Error returns "file:line: msg".
-func (e *FileError) Error() string {
-	if e.Line == 0 {
-		return e.File + ": " + e.Msg
-	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
-}
-
-// CommandExit returns exit.Usage.
-func (e *FileError) CommandExit() int { return exit.Usage }
-
-// NextCommand returns the command that opens the file.
-func (e *FileError) NextCommand() string { return shellword.Edit(e.File, e.Line) }
-
-// entry is a server in either format of the file.
-type entry struct {
-	Name     *string           `json:"name"`
-	Type     string            `json:"type" yaml:"type"` // stdio, http or sse; derived from the other keys if empty
-	Command  string            `json:"command"`
-	Args     []string          `json:"args"`
-	Env      map[string]string `json:"env"`
-	URL      string            `json:"url"`
-	Headers  map[string]string `json:"headers"`
-	Disabled bool              `json:"disabled"`
-}
-
-func entryKeys() []string {
-	return []string{"name", "type", "command", "args", "env", "url", "headers", "disabled"}
-}
-
-// Parse reads a file of servers. It has one of two formats. The first is a list, where command is a shell line:
-//
-//	{"servers": [{"name": "playwright", "command": "npx @playwright/mcp"}]}
-//
-// The second is the format of other programs, where command is a program:
-//
-//	{"mcpServers": {"playwright": {"command": "npx", "args": ["@playwright/mcp"]}}}
-//
-// The servers are sorted by name. The error is a *FileError.
-func Parse(file string, data []byte) ([]Server, error) {
-	p := parser{file: file, data: data}
-	var top map[string]json.RawMessage
-	if err := p.decode(data, &top); err != nil {
-		return nil, err
-	}
-	for key := range top {
-		if key != "servers" && key != "mcpServers" {
-			return nil, p.wrong(key, "unknown key %q%s", key, didyoumean.Aside(key, []string{"servers", "mcpServers"}))
-		}
-	}
-	if top["servers"] != nil && top["mcpServers"] != nil {
-		return nil, p.wrong("servers", "it has both servers and mcpServers: move all to one of them")
-	}
-	all, err := p.list(top["servers"])
-	if top["mcpServers"] != nil {
-		all, err = p.named(top["mcpServers"])
-	}
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, Compare)
-	for i := 1; i < len(all); i++ {
-		if all[i].Name == all[i-1].Name {
-			return nil, p.wrong(all[i].Name, "two servers are named %s", all[i].Name)
-		}
-	}
-	if len(all) > maxServers {
-		return nil, p.wrong("", "it has %d servers, the maximum is %d", len(all), maxServers)
-	}
-	return all, nil
-}
-
-type parser struct {
-	file string
-	data []byte
-}
-
-// wrong returns an error at the first occurrence of a key or name in the file.
-func (p parser) wrong(at, format string, args ...any) error {
-	e := &FileError{File: p.file, Msg: fmt.Sprintf(format, args...)}
-	if i := bytes.Index(p.data, []byte(`"`+at+`"`)); at != "" && i >= 0 {
-		e.Line = 1 + bytes.Count(p.data[:i], []byte("\n"))
-	}
-	return e
-}
-
-// decode decodes a part of the file.
-func (p parser) decode(part []byte, to any) error {
-	decoder := json.NewDecoder(bytes.NewReader(part))
-	err := decoder.Decode(to)
-	if err == nil && len(part) == len(p.data) {
-		if _, rest := decoder.Token(); rest != io.EOF {
-			err = errors.New("something follows the object")
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	e := &FileError{File: p.file, Msg: strings.TrimPrefix(err.Error(), "json: ")}
-	offset := int64(0)
-	if bad := (*json.SyntaxError)(nil); errors.As(err, &bad) {
-		offset = bad.Offset
-	}
-	if at := bytes.Index(p.data, part); at >= 0 {
-		e.Line = 1 + bytes.Count(p.data[:min(at+int(offset), len(p.data))], []byte("\n"))
-	}
-	return e
-}
-
-func (p parser) list(part []byte) ([]Server, error) {
-	var raw []json.RawMessage
-	if part == nil {
-		return nil, nil
-	}
-	if err := p.decode(part, &raw); err != nil {
-		return nil, err
-	}
-	all := []Server{}
-	for _, part := range raw {
-		e, err := p.entry(part)
-		if err != nil {
-			return nil, err
-		}
-		if e.Name == nil {
-			return nil, p.wrong("servers", "a server has no name")
-		}
-		s := Server{Name: *e.Name, Line: e.Command, Argv: e.Args}
-		if all, err = p.add(all, s, e); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-func (p parser) named(part []byte) ([]Server, error) {
-	var raw map[string]json.RawMessage
-	if err := p.decode(part, &raw); err != nil {
-		return nil, err
-	}
-	all := []Server{}
-	for _, name := range slices.Sorted(maps.Keys(raw)) {
-		e, err := p.entry(raw[name])
-		if err != nil {
-			return nil, err
-		}
-		if e.Name != nil {
-			return nil, p.wrong(name, "server %s has a key name, too", name)
-		}
-		s := Server{Name: name}
-		if e.Command != "" {
-			s.Argv = append([]string{e.Command}, e.Args...)
-		} else if e.Args != nil {
-			return nil, p.wrong(name, "server %s has args and no command", name)
-		}
-		if all, err = p.add(all, s, e); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-func (p parser) entry(part []byte) (entry, error) {
-	var e entry
-	var keys map[string]json.RawMessage
-	if err := p.decode(part, &keys); err != nil {
-		return e, err
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !slices.Contains(entryKeys(), key) {
-			return e, p.wrong(key, "unknown key %q%s", key, didyoumean.Aside(key, entryKeys()))
-		}
-	}
-	return e, p.decode(part, &e)
-}
-
-var (
-	names     = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$`)
-	variables = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
-)
-
-// add appends a server to all unless it is disabled.
-func (p parser) add(all []Server, s Server, e entry) ([]Server, error) {
-	s.Env, s.URL, s.Headers, s.Events = e.Env, e.URL, e.Headers, e.Type == "sse"
-	program := s.Line != "" || len(s.Argv) > 0
-	switch {
-	case !names.MatchString(s.Name):
-		return nil, p.wrong(s.Name, "invalid name %q of a server: use letters, digits, - and _, at most 32", s.Name)
-	case !slices.Contains([]string{"", "stdio", "http", "sse"}, e.Type):
-		return nil, p.wrong(e.Type, "server %s: unknown type %q%s", s.Name, e.Type, didyoumean.Aside(e.Type, []string{"stdio", "http", "sse"}))
-	case program && s.URL != "":
-		return nil, p.wrong(s.Name, "server %s has both a command and a url", s.Name)
-	case !program && s.URL == "":
-		return nil, p.wrong(s.Name, "server %s has neither a command nor a url", s.Name)
-	case e.Type == "stdio" && !program, (e.Type == "http" || e.Type == "sse") && program:
-		return nil, p.wrong(s.Name, "server %s: type %s does not fit the rest", s.Name, e.Type)
-	case s.URL != "" && len(s.Env) > 0, program && len(s.Headers) > 0:
-		return nil, p.wrong(s.Name, "server %s: env is for a command, headers are for a url", s.Name)
-	case e.Disabled:
-		return all, nil
-	}
-	return append(all, s), nil
-}
+// variables matches a variable of the user's environment.
+var variables = lazyregexp.New(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 
 // Expand replaces the variables in the server's strings. It moves Line to Argv.
 func (s Server) Expand(getenv func(string) string) (Server, error) {
@@ -358,11 +144,15 @@ func (s Server) Variables() []string {
 			return true
 		})
 	}
-	texts := append(append([]string{s.URL}, s.Argv...), slices.Concat(slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))...)
-	for _, text := range texts {
+	for _, text := range s.texts() {
 		for _, part := range variables.FindAllStringSubmatch(text, -1) {
 			found[part[1]] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(found))
+}
+
+// texts returns the strings that can have variables.
+func (s Server) texts() []string {
+	return append(append([]string{s.URL}, s.Argv...), slices.Concat(slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.Headers)))...)
 }

@@ -8,58 +8,88 @@ import (
 	"github.com/coven-run/coven/internal/mcp/servers"
 )
 
-// T-23: Both formats of the file.
+// T-23: All formats of the file, and the keys that other programs have.
 func TestParse(t *testing.T) {
-	list := `{ "servers": [{ "name": "playwright", "command": "npx @playwright/mcp", "args": ["--headless"] }, {"name": "docs", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}] }`
-	got, err := servers.Parse("mcp.json", []byte(list))
-	want := []servers.Server{
-		{Name: "docs", URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"}},
-		{Name: "playwright", Line: "npx @playwright/mcp", Argv: []string{"--headless"}},
+	for text, want := range map[string]servers.Config{
+		`{ "servers": [{ "name": "playwright", "command": "npx @playwright/mcp", "args": ["--headless"] }, {"name": "docs", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}] }`: {Servers: []servers.Server{
+			{Name: "docs", URL: "https://example.com/mcp", Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"}},
+			{Name: "playwright", Line: "npx @playwright/mcp", Argv: []string{"--headless"}},
+		}},
+		`{"mcpServers": {
+			"files": {"type": "stdio", "command": "/opt/my files/serve", "args": ["${ROOT:-/tmp}", 3000], "env": {"A": "${B}", "N": 1, "T": true}},
+			"old": {"type": "sse", "url": "http://localhost:1/sse"},
+			"off": {"command": "x", "disabled": true}, "out": {"enabled": false}}, "$schema": "x"}`: {Servers: []servers.Server{
+			{Name: "files", Argv: []string{"/opt/my files/serve", "${ROOT:-/tmp}", "3000"}, Env: map[string]string{"A": "${B}", "N": "1", "T": "true"}},
+			{Name: "old", URL: "http://localhost:1/sse", Events: true},
+		}, Disabled: []string{"off", "out"}},
+		`{"servers": {"GitHub": {"url": "https://example.com", "headers": {"K": "${env:KEY}"}}}}`: {Servers: []servers.Server{
+			{Name: "GitHub", URL: "https://example.com", Headers: map[string]string{"K": "${KEY}"}},
+		}},
+		`{"@my/server v2": {"command": ["npx", "x"], "environment": {"A": "b"}}, "remote": {"serverUrl": "https://example.com", "transport": "streamable-http"}}`: {Servers: []servers.Server{
+			{Name: "my_server_v2", Argv: []string{"npx", "x"}, Env: map[string]string{"A": "b"}},
+			{Name: "remote", URL: "https://example.com"},
+		}},
+		`{}`:                {},
+		`{"mcpServers":{}}`: {},
+	} {
+		got, err := servers.Parse(".mcp.json", []byte(text))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s:\n got %+v %v\nwant %+v", text, got, err, want)
+		}
 	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v %v", got, err)
-	}
-	common := `{"mcpServers": {
-		"files": {"type": "stdio", "command": "/opt/my files/serve", "args": ["${ROOT:-/tmp}"], "env": {"A": "${B}"}},
-		"old": {"type": "sse", "url": "http://localhost:1/sse"},
-		"off": {"command": "x", "disabled": true}}}`
-	got, err = servers.Parse("mcp.json", []byte(common))
-	want = []servers.Server{
-		{Name: "files", Argv: []string{"/opt/my files/serve", "${ROOT:-/tmp}"}, Env: map[string]string{"A": "${B}"}},
-		{Name: "old", URL: "http://localhost:1/sse", Events: true},
-	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v %v", got, err)
-	}
-	if v := got[0].Variables(); !reflect.DeepEqual(v, []string{"B", "ROOT"}) {
+	s := servers.Server{Argv: []string{"${ROOT:-/tmp}"}, Env: map[string]string{"A": "${B}"}}
+	if v := s.Variables(); !reflect.DeepEqual(v, []string{"B", "ROOT"}) {
 		t.Errorf("variables: %v", v)
-	}
-	if got, err := servers.Parse("mcp.json", []byte(`{}`)); err != nil || len(got) != 0 {
-		t.Errorf("%v %v", got, err)
 	}
 }
 
+// A file that has none of the formats is an error.
 func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"{\n\"servers\": [\n{\"name\": \"a\", \"comand\": \"b\"}]}": `mcp.json:3: unknown key "comand" (did you mean "command"?)`,
-		"{\n\"server\": []}":                                                                             `mcp.json:2: unknown key "server" (did you mean "servers"?)`,
-		`{"servers": [], "mcpServers": {}}`:                                                              `mcp.json:1: it has both servers and mcpServers: move all to one of them`,
-		`{"servers": [{"command": "b"}]}`:                                                                `mcp.json:1: a server has no name`,
-		`{"servers": [{"name": "a/b", "command": "b"}]}`:                                                 `mcp.json:1: invalid name "a/b" of a server: use letters, digits, - and _, at most 32`,
-		`{"servers": [{"name": "a"}]}`:                                                                   `mcp.json:1: server a has neither a command nor a url`,
-		`{"servers": [{"name": "a", "command": "b", "url": "c"}]}`:                                       `mcp.json:1: server a has both a command and a url`,
-		`{"servers": [{"name": "a", "command": "b", "type": "htp"}]}`:                                    `mcp.json:1: server a: unknown type "htp" (did you mean "http"?)`,
-		`{"servers": [{"name": "a", "command": "b", "type": "http"}]}`:                                   `mcp.json:1: server a: type http does not fit the rest`,
-		"{\"servers\": [{\"name\": \"a\", \"command\": \"b\"},\n{\"name\": \"a\", \"command\": \"c\"}]}": `mcp.json:1: two servers are named a`,
-		`{"servers": [{"name": "a", "command": 5}]}`:                                                     `mcp.json:1: cannot unmarshal number into Go struct field entry.command of type string`,
-		"{\n\n\"servers\": [}":                                                                           `mcp.json:3: invalid character '}' looking for beginning of value`,
-		`{} {}`:                                                                                          `mcp.json:1: something follows the object`,
-		``:                                                                                               `mcp.json:1: EOF`,
-		`{"mcpServers": {"a": {"args": ["x"]}}}`:                                                         `mcp.json:1: server a has args and no command`,
+		"{\n\"server\": []}":                     `mcp.json:2: unknown key "server" (did you mean "servers"?)`,
+		"{\n\n\"servers\": [}":                   `mcp.json:3: invalid character '}' looking for beginning of value`,
+		`{} {}`:                                  `mcp.json:1: something follows the object`,
+		``:                                       `mcp.json:1: EOF`,
+		`[]`:                                     `mcp.json:1: cannot unmarshal array into Go value of type map[string]json.RawMessage`,
+		`{"mcpServer": {"a": {"command": "b"}}}`: `mcp.json:1: unknown key "mcpServer" (did you mean "mcpServers"?)`,
 	} {
 		_, err := servers.Parse("mcp.json", []byte(text))
 		if err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// One server that cannot be used does not hide another, and an unknown key hides none.
+func TestProblems(t *testing.T) {
+	for entry, want := range map[string]string{
+		`{"command": "b"}`:                                      `mcp.json:1: a server has no name`,
+		`{"name": "a/b", "command": "b"}`:                       `mcp.json:1: invalid name "a/b" of a server: use letters, digits, - and _, at most 32`,
+		`{"name": "a"}`:                                         `mcp.json:1: server a has neither a command nor a url`,
+		`{"name": "a", "command": "b", "url": "c"}`:             `mcp.json:1: server a has both a command and a url`,
+		`{"name": "a", "command": "b", "type": "htp"}`:          `mcp.json:1: server a: unknown type "htp" (did you mean "http"?)`,
+		`{"name": "a", "command": "b", "type": "http"}`:         `mcp.json:1: server a: type http does not fit the rest`,
+		`{"name": "a", "command": 5}`:                           `mcp.json:1: server a: command must be a text`,
+		`{"name": "a", "command": "b", "args": "c"}`:            `mcp.json:1: server a: args must be a list of texts`,
+		`{"name": "a", "command": "b", "env": {"c": []}}`:       `mcp.json:1: server a: env must be an object of texts`,
+		`{"name": "a", "args": ["x"]}`:                          `mcp.json:1: server a has args and no command`,
+		`{"name": "a", "command": "b", "args": ["${input:c}"]}`: "mcp.json:1: server a needs ${input:c}, which its program asks for: write ${NAME} for a variable of your environment",
+		"\n{\"name\": \"good\", \"command\": \"c\"}":            `mcp.json:2: two servers are named good`,
+		`5`: `mcp.json: a server is not an object: 5`,
+	} {
+		got, err := servers.Parse("mcp.json", []byte(`{"servers": [{"name": "good", "command": "x"}, `+entry+`]}`))
+		if err != nil || len(got.Servers) != 1 || len(got.Problems) != 1 || got.Problems[0].IsNote || got.Problems[0].Error() != want {
+			t.Errorf("%s:\n got %+v %v\nwant %s", entry, got, err, want)
+		}
+	}
+	for entry, want := range map[string]string{
+		"\n{\"name\": \"a\", \"comand\": \"b\", \"url\": \"c\"}": `mcp.json:2: server a: unknown key "comand" (did you mean "command"?)`,
+		`{"name": "a", "command": "b", "headers": {"c": "d"}}`:   `mcp.json:1: server a: headers are for a url`,
+		`{"name": "a", "url": "b", "env": {"c": "d"}}`:           `mcp.json:1: server a: env is for a command`,
+	} {
+		got, err := servers.Parse("mcp.json", []byte(`{"servers": [{"name": "good", "command": "x"}, `+entry+`]}`))
+		if err != nil || len(got.Servers) != 2 || len(got.Problems) != 1 || !got.Problems[0].IsNote || got.Problems[0].Error() != want {
+			t.Errorf("%s:\n got %+v %v\nwant %s", entry, got, err, want)
 		}
 	}
 }
@@ -111,10 +141,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"mcpServers": {"a": {"command": "b"}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		all, err := servers.Parse("f", data)
-		if err != nil && all != nil {
+		if err != nil && all.Servers != nil {
 			t.Error("both servers and an error")
 		}
-		for _, s := range all {
+		for _, s := range all.Servers {
 			if e, err := s.Expand(func(string) string { return "v" }); err == nil && len(e.Argv) == 0 && e.URL == "" {
 				t.Errorf("%+v expands to nothing", s)
 			}
