@@ -273,7 +273,7 @@ func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	var all []fault
 	for _, ref := range refs {
 		index, msg, hint := s.find(data, step, ref.Path)
-		if ref.Tested && index == 0 && s.maybe(data, ref.Path[0]) {
+		if ref.Tested && msg != "" && s.maybe(data, ref.Path[:index+1]) {
 			continue
 		}
 		if msg != "" {
@@ -283,12 +283,15 @@ func (s *scope) faults(step string, data shape, refs []tmpl.Reference) []fault {
 	return all
 }
 
-// maybe reports whether a name that a prompt tests may be absent, rather than misspelled or not yet
+// maybe reports whether a name or an input that a prompt tests may be absent, rather than misspelled or not yet
 // available.
-func (s *scope) maybe(data shape, name string) bool {
-	_, isStep := s.steps[name]
-	_, isReserved := reserved()[name]
-	return !isStep && !isReserved && !didyoumean.Misspelt(name, slices.Collect(maps.Keys(data.keys)))
+func (s *scope) maybe(data shape, path []string) bool {
+	if len(path) == 2 && path[0] == "input" {
+		return !didyoumean.Misspelt(path[1], slices.Collect(maps.Keys(data.keys["input"].keys)))
+	}
+	_, isStep := s.steps[path[0]]
+	_, isReserved := reserved()[path[0]]
+	return len(path) == 1 && !isStep && !isReserved && !didyoumean.Misspelt(path[0], slices.Collect(maps.Keys(data.keys)))
 }
 
 // columnOf returns the column of a part of a path.

@@ -361,7 +361,7 @@ func (p *parser) server(e *entry) (Server, *FileError) {
 	s.fill(e, program, kind == "sse")
 	for _, value := range s.texts() {
 		if asked := askedFor.FindString(value); asked != "" {
-			return fail("server %s needs %s, which its program asks for: write ${NAME} for a variable of your environment", s.Name, asked)
+			return fail("server %s needs %s, which coven cannot ask for: write ${NAME}, a variable of your environment", s.Name, asked)
 		}
 	}
 	return s, nil

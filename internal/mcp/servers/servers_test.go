@@ -73,7 +73,7 @@ func TestProblems(t *testing.T) {
 		`{"name": "a", "command": "b", "args": "c"}`:            `mcp.json:1: server a: args must be a list of texts`,
 		`{"name": "a", "command": "b", "env": {"c": []}}`:       `mcp.json:1: server a: env must be an object of texts`,
 		`{"name": "a", "args": ["x"]}`:                          `mcp.json:1: server a has args and no command`,
-		`{"name": "a", "command": "b", "args": ["${input:c}"]}`: "mcp.json:1: server a needs ${input:c}, which its program asks for: write ${NAME} for a variable of your environment",
+		`{"name": "a", "command": "b", "args": ["${input:c}"]}`: "mcp.json:1: server a needs ${input:c}, which coven cannot ask for: write ${NAME}, a variable of your environment",
 		"\n{\"name\": \"good\", \"command\": \"c\"}":            `mcp.json:2: two servers are named good`,
 		`5`: `mcp.json: a server is not an object: 5`,
 	} {

@@ -5,7 +5,7 @@ type Reference struct {
 	Path         []string // for {{.steps.fix.output}}: steps, fix, output
 	Line, Column int      // starting at 1
 	// Tested reports whether the template tests the existence of the name: {{if .x}}, {{with .x}},
-	// {{default "none" .x}}. In a prompt, such a name need not exist.
+	// {{default "none" .x}}, {{.x | default "none"}}. In a prompt, such a name need not exist.
 	Tested bool
 }
 

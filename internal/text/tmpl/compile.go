@@ -191,8 +191,8 @@ func (p *program) ident(name string, at parse.Pos) parse.Node {
 
 func (p *program) pipe(pipe *parse.PipeNode, root bool) error {
 	for i, c := range pipe.Cmds {
-		if i > 0 && len(c.Args) == 2 && called(c, "default") {
-			p.recordTested(pipe.Cmds[i-1])
+		if next := i + 1; next < len(pipe.Cmds) && len(pipe.Cmds[next].Args) == 2 && called(pipe.Cmds[next], "default") {
+			p.recordTested(c)
 		}
 		if err := p.call(c, i > 0, root); err != nil {
 			return err
