@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
@@ -67,6 +68,14 @@ func CheckBranches(ctx context.Context, r *repo.Repo, tasks ...TaskTitle) error 
 		planned[branch] = task.ID
 	}
 	return nil
+}
+
+// CheckPlace returns an error if new worktrees cannot be created, unless each of the tasks has one.
+func CheckPlace(r *repo.Repo, tasks ...TaskTitle) error {
+	if len(tasks) > 0 && !slices.ContainsFunc(tasks, func(t TaskTitle) bool { return !isRecorded(r, t.ID) }) {
+		return nil
+	}
+	return r.CheckPlace()
 }
 
 // isRecorded reports whether a task has a worktree, or remains of one, and therefore its branch.

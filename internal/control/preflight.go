@@ -76,9 +76,13 @@ func (c *Controller) Preflight(ctx context.Context, todo []project.Item, o Optio
 	return nil
 }
 
-// checkRepository returns an error if the tasks cannot run in the repository: see checkSandbox and worktree.CheckBranches.
+// checkRepository returns an error if the tasks cannot run in the repository: see checkSandbox, worktree.CheckBranches and
+// worktree.CheckPlace.
 func (c *Controller) checkRepository(ctx context.Context, tasks ...worktree.TaskTitle) error {
 	if err := worktree.CheckBranches(ctx, c.Project.Repo, tasks...); err != nil {
+		return err
+	}
+	if err := worktree.CheckPlace(c.Project.Repo, tasks...); err != nil {
 		return err
 	}
 	return c.checkSandbox(ctx, runUnsandboxed)

@@ -94,7 +94,11 @@ func (v *Examination) repository(ctx context.Context) []Finding {
 	case len(found) > 0:
 		return found
 	}
-	if err := worktree.CheckBranches(ctx, repo); err != nil {
+	err = worktree.CheckBranches(ctx, repo)
+	if err == nil {
+		err = worktree.CheckPlace(repo)
+	}
+	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
 	return ok("%s, landing on %s", repo.Root, target.Branch)

@@ -1,11 +1,15 @@
 package repo
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -63,9 +67,9 @@ func (r *Repo) Place() Place {
 		}
 	}
 	p := newPlace(r.Root, template)
-	if template != insidePlace && !r.isOutside(p) {
+	if err := r.checkTemplate(p); err != nil {
 		p = newPlace(r.Root, insidePlace)
-		p.err = fmt.Errorf("%w: %s leads into the checkout, or contains it", ErrPlace, template)
+		p.err = err
 	}
 	p.setting = r.WorktreeDir
 	r.Memo.Place = p
@@ -88,17 +92,49 @@ func newPlace(root, template string) Place {
 	return p
 }
 
-// EnsurePlace creates the directories of new worktrees.
-func (r *Repo) EnsurePlace() error {
-	p := r.Place()
-	if p.err != nil {
-		return p.err
+// checkTemplate returns an error if the template leads into the checkout, or to a directory of another repository.
+func (r *Repo) checkTemplate(p Place) error {
+	if p.template == insidePlace {
+		return nil
 	}
-	if isIn(p.Own, r.Root) {
-		return tagCache(p.Own)
+	if !r.isOutside(p) {
+		return fmt.Errorf("%w: %s leads into the checkout, or contains it", ErrPlace, p.template)
+	}
+	return r.checkPlace(p)
+}
+
+// CheckPlace returns an error if new worktrees cannot be created.
+func (r *Repo) CheckPlace() error {
+	p := r.Place()
+	if p.err != nil || isIn(p.Own, r.Root) {
+		return p.err
 	}
 	if err := r.checkPlace(p); err != nil {
 		return err
+	}
+	return checkWritable(p.Dir)
+}
+
+// checkWritable returns an error if files cannot be created in a directory, or the directory itself cannot.
+func checkWritable(dir string) error {
+	err := unix.Access(dir, unix.W_OK|unix.X_OK)
+	for ; errors.Is(err, fs.ErrNotExist); err = unix.Access(dir, unix.W_OK|unix.X_OK) {
+		dir = filepath.Dir(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s cannot be written: %w", ErrPlace, dir, err)
+	}
+	return nil
+}
+
+// EnsurePlace creates the directories of new worktrees.
+func (r *Repo) EnsurePlace() error {
+	if err := r.CheckPlace(); err != nil {
+		return err
+	}
+	p := r.Place()
+	if isIn(p.Own, r.Root) {
+		return tagCache(p.Own)
 	}
 	id, err := r.ID()
 	if err != nil {
