@@ -99,19 +99,24 @@ func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 }
 
 // checked runs one checkup. After a fix it runs the checkup again, because a fix may reveal
-// more.
+// more. What could not be fixed is not tried again.
 func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Finding {
 	var fixed []Finding
-	tried := map[string]bool{}
+	tried := map[string]Finding{} // results, by the text of the problem
 	for {
 		found, again := c.look(v, ctx), false
 		for i, f := range found {
-			if !fix || f.fix == nil || tried[f.Text] {
+			result, known := tried[f.Text]
+			if known && result.Fixed == "" {
+				found[i] = result
+			}
+			if !fix || f.fix == nil || known {
 				continue
 			}
-			tried[f.Text] = true
 			done := v.parking()
-			if found[i] = f.fixNow(ctx); found[i].Fixed != "" {
+			found[i] = f.fixNow(ctx)
+			tried[f.Text] = found[i]
+			if found[i].Fixed != "" {
 				fixed, again = append(fixed, found[i]), true
 			}
 			done()

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/backup"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -289,7 +291,10 @@ func (v *Examination) lost(ctx context.Context) []Finding {
 		f := fail(view.Next, "session %s%s: %s", l.ID, ofTask(l.Task), view.Detail)[0]
 		f.fix = func(context.Context) (string, error) { return "restored from its copy", v.project.Restore(l) }
 		if l.Err != nil {
-			f.Next, f.fix = "rm "+shellword.Word(store.Path(l.ID)), nil
+			f.Next, f.fix = "ls -l "+shellword.Word(store.Path(l.ID)), nil
+			if damaged, ok := errors.AsType[*backup.DamagedError](l.Err); ok {
+				f.Next = damaged.NextCommand()
+			}
 		}
 		if copies[l.ID] {
 			found = append(found, f)
