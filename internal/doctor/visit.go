@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/land"
+	"github.com/coven-run/coven/worktree/rescue"
 )
 
 // Examination is one run of all checkups. Problems become findings and do not end the run.
@@ -88,7 +90,7 @@ func (v *Examination) repository(ctx context.Context) []Finding {
 		return fail(exit.Next(v.projectErr), "%v", v.projectErr)
 	}
 	repo := v.project.Repo
-	found := lockFiles(repo.GitDir, v.env.Now())
+	found := slices.Concat(lockFiles(repo.GitDir, v.env.Now()), lockFiles(privateParts(repo), v.env.Now()))
 	target, err := repo.Target(ctx, "")
 	switch {
 	case err != nil:
@@ -352,6 +354,13 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 	if len(missing) > 0 {
 		return v.missing(missing)
 	}
+	incomplete, err := rescue.WithoutPart(ctx, v.project.Repo)
+	if err != nil {
+		return fail("ls -la "+shellword.Word(privateParts(v.project.Repo)), "%v", err)
+	}
+	if len(incomplete) > 0 {
+		return v.incomplete(incomplete)
+	}
 	accounts, err := worktree.Account(ctx, v.project.Repo)
 	if err != nil {
 		return fail("git fsck --connectivity-only", "%v", err)
@@ -366,6 +375,19 @@ func (v *Examination) refs(ctx context.Context) []Finding {
 		return ok("none")
 	}
 	return ok("%s", strings.Join(parts, ", "))
+}
+
+// privateParts returns the repository with the private parts of rescues.
+func privateParts(r *worktree.Repo) string { return filepath.Join(r.GitDir, "coven", "private") }
+
+// incomplete returns the findings for rescues without their private parts.
+func (v *Examination) incomplete(rescues []rescue.Info) []Finding {
+	next := "git --git-dir=" + shellword.Word(privateParts(v.project.Repo)) + " fsck"
+	var found []Finding
+	for _, info := range rescues {
+		found = append(found, warn(next, "the private part of %s is missing or damaged; without a backup of .git/coven/private, only the other files can be restored", info.Ref)...)
+	}
+	return found
 }
 
 // missing finds refs whose objects are missing.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -166,6 +167,28 @@ func Parts(ctx context.Context, r *repo.Repo, info Info) ([]Part, error) {
 	return append(parts, Part{g, info.Private}), nil
 }
 
+// WithoutPart returns the rescues whose private part was deleted by hand, or is damaged.
+func WithoutPart(ctx context.Context, r *repo.Repo) ([]Info, error) {
+	all, err := All(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(info Info) bool { return info.Private == "" })
+	if len(all) == 0 {
+		return nil, nil
+	}
+	g, err := content.PrivateGit(r)
+	if err != nil {
+		return nil, err
+	}
+	var parts []string
+	for _, info := range all {
+		parts = append(parts, info.Private)
+	}
+	kinds, err := g.Kinds(ctx, parts)
+	return slices.DeleteFunc(all, func(info Info) bool { return kinds[info.Private] != "" }), err
+}
+
 // DropUnused deletes the private parts that no rescue has, except new ones, whose rescue may not exist yet.
 func DropUnused(ctx context.Context, r *repo.Repo) error {
 	g, err := content.PrivateGit(r)
@@ -186,11 +209,14 @@ func DropUnused(ctx context.Context, r *repo.Repo) error {
 	}
 	dropped := false
 	for _, part := range refs {
+		if used[part.Oid] {
+			continue
+		}
 		c, err := g.Commit(ctx, part.Oid)
 		if err != nil {
 			return err
 		}
-		if used[part.Oid] || time.Since(c.Time) < partAge {
+		if time.Since(c.Time) < partAge {
 			continue
 		}
 		if err := g.Run(ctx, "update-ref", "-d", part.Name, part.Oid); err != nil {

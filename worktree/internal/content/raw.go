@@ -38,7 +38,10 @@ func RawGit(w *repo.Worktree) (git.Repo, error) {
 func PrivateGit(r *repo.Repo) (git.Repo, error) {
 	dir := r.StatePath(names.PrivateStore)
 	g := git.Repo{Dir: dir, Store: git.OpenStore(dir), Settings: asIs()}
-	err := errors.Join(os.MkdirAll(dir, 0o700), os.MkdirAll(filepath.Join(dir, "objects"), 0o700), os.MkdirAll(filepath.Join(dir, "refs"), 0o700))
+	err := os.MkdirAll(filepath.Join(dir, "objects"), 0o700)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(dir, "refs"), 0o700)
+	}
 	if err == nil {
 		err = git.PrepareDir(dir, git.MinimalConfig(r.Format, true), map[string]string{"info/attributes": "* -text -ident -working-tree-encoding -filter\n"})
 	}
