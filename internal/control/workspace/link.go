@@ -20,7 +20,8 @@ func (s *Workspace) except() error {
 
 // link makes directories of the main checkout appear in the worktree, and returns their paths in it. With mounts, programs
 // see them in the place of an empty directory, so that relative paths in them lead to files of the worktree. Otherwise they
-// are symbolic links.
+// are symbolic links. One that is a link in the main checkout is a link to the same directory: a mount would show what the
+// sandbox hides there.
 func (s *Workspace) link() (names []string, err error) {
 	if len(s.Link) == 0 || s.Repo.Bare {
 		return nil, nil
@@ -37,11 +38,15 @@ func (s *Workspace) link() (names []string, err error) {
 			s.warn("worktree.link: the main checkout has no directory " + name)
 			continue
 		}
+		isLink := isSymlink(source)
+		if real, err := filepath.EvalSymlinks(source); err == nil && isLink {
+			source = real
+		}
 		if !isFree(root, name, source) {
 			s.warn("worktree.link: the worktree has another " + name)
 			continue
 		}
-		if err := s.linkTo(root, name, source); err != nil {
+		if err := s.linkTo(root, name, source, isLink); err != nil {
 			return nil, fmt.Errorf("link %s: %w", name, err)
 		}
 		names = append(names, name)
@@ -49,15 +54,21 @@ func (s *Workspace) link() (names []string, err error) {
 	return names, nil
 }
 
-// linkTo makes one directory appear in the worktree.
-func (s *Workspace) linkTo(root *os.Root, name, source string) error {
+// isSymlink reports whether a path is a symbolic link.
+func isSymlink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
+// linkTo makes one directory appear in the worktree, as a link if isLink is set.
+func (s *Workspace) linkTo(root *os.Root, name, source string, isLink bool) error {
 	if err := root.Remove(name); err != nil && !os.IsNotExist(err) { // a link or an empty directory
 		return err
 	}
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if !s.Sandbox.Replaces() {
+	if isLink || !s.Sandbox.Replaces() {
 		return root.Symlink(source, name)
 	}
 	s.linked[filepath.Join(s.Worktree.Path, name)] = source
