@@ -114,6 +114,11 @@ func (x *Executor) afterInterruption(ctx context.Context, c engine.Call, b leafS
 }
 
 func (x *Executor) do(ctx context.Context, c engine.Call, b leafStart) (event.Result, error) {
+	if c.Agent == nil && c.Merge == nil { // agents are told, and merges look by themselves
+		if result, ok, err := x.revision(c.Path); ok || err != nil {
+			return result, err
+		}
+	}
 	switch {
 	case c.Pause != nil:
 		return x.pause(ctx, c, b)

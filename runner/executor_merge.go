@@ -146,9 +146,10 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (even
 	return all[0], event.Result{}, nil
 }
 
-// landingMessage returns the message of the commit that lands.
+// landingMessage returns the message of the commit that lands: the one with which a person approved it, or that of the step.
 func (x *Executor) landingMessage(c engine.Call) string {
-	return cmp.Or(c.Merge.Message, message(x.Title, c.Merge.Summary))
+	approved, _ := x.evidence().Approval(c.Path, 0)
+	return cmp.Or(approved.Message, c.Merge.Message, message(x.Title, c.Merge.Summary))
 }
 
 // recoverLanding completes or undoes a landing that was interrupted after its intent was recorded. ok

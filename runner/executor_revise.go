@@ -2,19 +2,20 @@ package runner
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
-// revision returns the result of a merge leaf at which a person asked for changes. ok reports whether the
-// last answer asked for changes. The result contains the requested changes and the open error findings of
+// revision returns the result of a leaf at which a person asked for changes, or at the beginning of whose loop's iteration. ok
+// reports whether the last answer asked for changes. The result contains the requested changes and the open error findings of
 // reviewers.
 func (x *Executor) revision(path string) (result event.Result, ok bool, err error) {
 	var by string
 	var asked []reviewer.Finding
-	for _, e := range slices.Backward(x.Journal.At(path, event.ReviewAsked, event.ReviewAnswered)) {
+	for _, e := range slices.Backward(x.answers(path)) {
 		var r event.MergeDecision
 		if err := e.Decode(&r); err != nil {
 			return result, false, err
@@ -35,6 +36,16 @@ func (x *Executor) revision(path string) (result event.Result, ok bool, err erro
 		Error: by + " asked for changes", ErrorType: event.ErrorRevise,
 		Opinions: append([]event.Opinion{opinionOf(by, asked)}, opinionsOf(open)...),
 	}, true, nil
+}
+
+// answers returns the questions and answers at a leaf, or at the innermost iteration around it that has any.
+func (x *Executor) answers(path string) []event.Event {
+	for at := path; at != ""; at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "/"), '/')+1] {
+		if found := x.Journal.At(at, event.ReviewAsked, event.ReviewAnswered); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
 }
 
 // opinionsOf groups open findings by reviewer, in the order of first appearance.

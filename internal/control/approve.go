@@ -18,6 +18,9 @@ type ApproveRequest struct {
 	// request is refused if the worktree has changed since. If Patch is nil, the approval is for the patch
 	// that the session asked about.
 	Patch *string
+	// Message replaces the message of the commit that lands. With it, a change can also be approved whose landing is blocked,
+	// such as by a hook that refused the message.
+	Message string
 	// AcceptFindings accepts the open error findings of the change.
 	AcceptFindings bool
 }
@@ -26,7 +29,7 @@ type ApproveRequest struct {
 // resumes the session. If the worktree has changed since the session asked, it asks again.
 func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, error) {
 	v, err := c.sessionOf(ctx, r.Task, r.Seen)
-	if err == nil {
+	if err == nil && (r.Message == "" || v.Status != session.Blocked || failedAt(v).Kind != "merge") {
 		err = Refusal(OpApprove, v)
 	}
 	if err == nil && len(v.Open) > 0 && !r.AcceptFindings {
@@ -44,9 +47,18 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 	if err != nil {
 		return Outcome{}, err // nothing is recorded
 	}
-	decision := event.MergeDecision{Patch: v.Review.Patch, Tree: v.Review.Tree, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}
-	if r.Patch != nil && *r.Patch != decision.Patch {
-		decision.Patch, decision.Tree = *r.Patch, ""
+	decision := event.MergeDecision{Message: r.Message, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}
+	switch {
+	case v.Review != nil && (r.Patch == nil || *r.Patch == v.Review.Patch):
+		decision.Patch, decision.Tree = v.Review.Patch, v.Review.Tree
+	case r.Patch != nil:
+		decision.Patch = *r.Patch
+	default: // a change that landed unasked until it was blocked
+		_, diff, err := c.change(ctx, v)
+		if err != nil {
+			return Outcome{}, err
+		}
+		decision.Patch = diff.PatchID
 	}
 	return c.answer(ctx, v, decision)
 }
@@ -113,8 +125,8 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *stri
 	return err
 }
 
-// answer records a person's answer to the question of v, and resumes the session. The session stays locked
-// in between, so that no other process can answer or resume it.
+// answer records a person's answer to the question of v, or at the step that blocked it, and resumes the session. The session stays
+// locked in between, so that no other process can answer or resume it.
 func (c *Controller) answer(ctx context.Context, v session.View, decision event.MergeDecision) (Outcome, error) {
 	defer c.park()()
 	s, err := c.openForWriting(v)
@@ -122,11 +134,18 @@ func (c *Controller) answer(ctx context.Context, v session.View, decision event.
 		return Outcome{}, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
-	if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, decision); err != nil {
+	again := event.Resumed{}
+	path := v.Failing
+	if v.Status == session.Blocked {
+		again.Retry = v.Failing
+	} else {
+		path = v.Review.Path
+	}
+	if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: path}, decision); err != nil {
 		return Outcome{}, err
 	}
 	if v, err = s.View(); err != nil {
 		return Outcome{}, err
 	}
-	return c.resumeTaken(ctx, s, v, event.Resumed{})
+	return c.resumeTaken(ctx, s, v, again)
 }

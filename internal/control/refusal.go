@@ -38,7 +38,7 @@ func Refusal(op Operation, v session.View) error {
 	case OpRun, OpResume, OpRetry:
 		return continueRefusal(refused, v)
 	case OpApprove, OpRevise:
-		if WaitsForReview(v.Shown()) && v.Review != nil {
+		if WaitsForReview(v.Shown()) && v.Review != nil || op == OpRevise && v.Status == session.Blocked && v.Failing != "" && !event.IsSetup(v.Failing) {
 			return nil
 		}
 	case OpReject, OpCancel:

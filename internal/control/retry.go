@@ -55,7 +55,7 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 		return Outcome{}, exit.Usagef(ChatCommand(v.ID), "session %s is a chat: its conversation cannot be replaced", v.ID)
 	}
 	if r.NewSettings {
-		if again.Settings = c.changedSettings(v); len(again.Settings) == 0 {
+		if again.Settings = changedSettings(ctx, c.Project, v); len(again.Settings) == 0 {
 			return Outcome{}, exit.Failedf(NextOf(v), "the settings have not changed since the session of task %s began, except for the steps of its grimoire, which apply to new sessions", v.Task)
 		}
 	}

@@ -2,9 +2,11 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -22,7 +24,8 @@ type ReviseRequest struct {
 }
 
 // Revise records a person's comments as findings and resumes the session: the agent makes the changes in
-// its conversation, the steps after its work run again, and the session asks for another review.
+// its conversation, the steps after its work run again, and the session asks for another review. If the session is blocked
+// because its agent failed, the comments are messages to that agent, which goes on.
 func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, error) {
 	changes := changesOf(r.Comments)
 	if len(changes) == 0 {
@@ -41,7 +44,27 @@ func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, erro
 	if err != nil {
 		return Outcome{}, err // nothing is recorded
 	}
-	return c.answer(ctx, v, event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Changes: changes})
+	if v.Status == session.Blocked && failedAt(v).Kind == "agent" {
+		if _, err := c.Send(v, strings.Join(r.Comments, "\n\n")); err != nil {
+			return Outcome{}, err
+		}
+		return c.resume(ctx, v, budget.Amount{}, Switch{})
+	}
+	answer := event.MergeDecision{By: c.Project.Env.User(), Changes: changes}
+	if v.Review != nil {
+		answer.Patch = v.Review.Patch
+	}
+	return c.answer(ctx, v, answer)
+}
+
+// failedAt returns the step that failed in a blocked session. If the failure is that of a loop, its Kind is empty.
+func failedAt(v session.View) session.Step {
+	for _, s := range slices.Backward(v.Steps) {
+		if s.Path == v.Failing {
+			return s
+		}
+	}
+	return session.Step{}
 }
 
 // aboutLine matches a comment about a line: FILE:LINE: TEXT, where the second colon may be

@@ -27,6 +27,8 @@ type Reason struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
 	Next   string `json:"next,omitempty"`
+	// Or lists other commands that a person may choose.
+	Or []string `json:"or,omitempty"`
 	// Turn is set while the task waits for its turn to land.
 	Turn *session.Turn `json:"turn,omitempty"`
 }
@@ -80,9 +82,13 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		}
 	case session.Blocked:
 		r.Reason = causeOf(v)
-		if changed := changedSettings(p, v); len(changed) > 0 {
+		if changed := changedSettings(ctx, p, v); len(changed) > 0 {
 			r.Reason, r.Next = r.Reason+"; "+settingsText(changed), newSettings(v)
 		}
+		if Refusal(OpRevise, v) == nil {
+			r.Or = append(r.Or, "coven revise "+shellword.Word(id)+" -m TEXT")
+		}
+		r.Or = append(r.Or, "coven reject "+shellword.Word(id)+" --reason TEXT")
 	case session.Failed, session.Cancelled:
 		r.Reason = causeOf(v)
 		return again(ctx, p, v, r)

@@ -323,7 +323,7 @@ type Merging struct {
 type MergeDecision struct {
 	Patch    string `json:"patch"`             // patch ID of the change
 	Tree     string `json:"tree,omitempty"`    // tree to land, or tree that the person saw
-	Message  string `json:"message,omitempty"` // commit message; only in ReviewAsked
+	Message  string `json:"message,omitempty"` // commit message; in ReviewAnswered the person's
 	Approved bool   `json:"approved,omitempty"`
 	By       string `json:"by,omitempty"` // a person's name, or --auto-approve
 	Reason   string `json:"reason,omitempty"`

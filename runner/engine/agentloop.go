@@ -70,7 +70,7 @@ type rounds struct {
 // outcome of the review, and the arbiter has decided on another round.
 func (r *rounds) next(ctx context.Context, s *State) (out Outcome, over bool, err error) {
 	out, err = r.loop.body.Run(ctx, s)
-	if err != nil || out.Verdict == Stopped {
+	if err != nil || out.ends() {
 		return out, true, err
 	}
 	out, err = r.review(ctx, s)

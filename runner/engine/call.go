@@ -30,8 +30,11 @@ func (s *State) call(ctx context.Context, name string, c Call) (Outcome, error) 
 	if !r.OK {
 		out.Verdict = Failed
 	}
-	if isFinal(r) {
+	switch {
+	case isFinal(r):
 		out.Verdict, out.Status = Stopped, event.StatusBlocked
+	case r.ErrorType == event.ErrorRevise:
+		out.Verdict = Revise
 	}
 	if r.Over != "" {
 		return out, &OverTimeError{key: r.Over}

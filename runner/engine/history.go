@@ -88,9 +88,9 @@ func (h *History) Starts(path string) []event.Event {
 // withoutAttempt removes the attempt number from the path of a leaf.
 func withoutAttempt(path string) string { return path[:max(strings.LastIndexByte(path, '#'), 0)] }
 
-// results returns the recorded results by path, without discarded ones, and the number of the last retry,
-// which restarted the clocks of steps.
-func (h *History) results() (results map[string]event.Event, retried int64) {
+// results returns the recorded results by path, without discarded ones, the number of the last retry,
+// which restarted the clocks of steps, and that of the last retry with new settings.
+func (h *History) results() (results map[string]event.Event, retried, renewed int64) {
 	results = map[string]event.Event{}
 	for _, e := range h.index.Of(event.StepCompleted, event.SessionResumed) {
 		if e.Type == event.StepCompleted {
@@ -102,6 +102,9 @@ func (h *History) results() (results map[string]event.Event, retried int64) {
 		var r event.Resumed
 		if e.Decode(&r) != nil {
 			continue
+		}
+		if len(r.Settings) > 0 {
+			renewed = e.Seq
 		}
 		if slices.Contains(r.Settings, event.WorktreeSettings) { // another setup has not run yet
 			maps.DeleteFunc(results, func(path string, _ event.Event) bool { return event.IsSetup(path) })
@@ -116,7 +119,7 @@ func (h *History) results() (results map[string]event.Event, retried int64) {
 			}
 		}
 	}
-	return results, retried
+	return results, retried, renewed
 }
 
 // iteration splits the name of a loop's iteration: "a[1]/b[3]/" is the third iteration of "a[1]/b".

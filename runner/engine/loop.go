@@ -89,7 +89,7 @@ func (l loop) once(ctx context.Context, s *State, steps Step) (out Outcome, over
 		out.Verdict = Passed
 		return out, true, nil
 	}
-	return out, out.Verdict == Stopped, err
+	return out, out.ends(), err
 }
 
 // limitOfIterations and noProgress describe why a loop ended without being exited by a step. They may be

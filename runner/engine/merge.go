@@ -51,15 +51,12 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	for n := 1; ; n++ {
 		s.tolerant = tolerant || m.spec.Resolve && n <= maxResolves
 		out, err := m.land(ctx, s)
-		if out.Result.ErrorType == event.ErrorRevise {
-			out.Verdict = Revise
-		}
 		if err != nil || out.Result.ErrorType != event.ErrorConflict || !m.spec.Resolve || n > maxResolves {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1
 		solved, err := m.resolve(ctx, s, out.Result.Files)
-		if err != nil || solved.Verdict == Stopped {
+		if err != nil || solved.ends() {
 			return solved, err
 		}
 		if solved.Verdict != Passed && n == maxResolves {

@@ -29,3 +29,6 @@ type Outcome struct {
 	Status  event.Status // blocked or failed, if Verdict is Stopped
 	Path    string       // path of the leaf that determined the outcome
 }
+
+// ends reports whether the outcome ends the steps around the step, too.
+func (o Outcome) ends() bool { return o.Verdict == Stopped || o.Verdict == Revise }

@@ -16,6 +16,7 @@ type Replay struct {
 	record  RecordFunc
 	results map[string]event.Event // by path
 	retried int64                  // number of the last retry, which restarted the clocks of steps
+	renewed int64                  // number of the last retry with new settings: results before it had the inputs of the old ones
 }
 
 // RecordFunc makes the result of a leaf durable. It returns the result as a later replay will read it.
@@ -24,8 +25,8 @@ type RecordFunc func(path string, result event.Result) (event.Result, error)
 // NewReplay returns a Replay for the history of a session. It passes calls without a recorded result to
 // leaves, and their results to record.
 func NewReplay(h *History, leaves Leaves, clock Clock, record RecordFunc) *Replay {
-	results, retried := h.results()
-	return &Replay{leaves: leaves, clock: clock, record: record, results: results, retried: retried}
+	results, retried, renewed := h.results()
+	return &Replay{leaves: leaves, clock: clock, record: record, results: results, retried: retried, renewed: renewed}
 }
 
 // Do implements Leaves.
@@ -35,7 +36,7 @@ func (r *Replay) Do(ctx context.Context, c Call) (event.Result, error) {
 		return event.Result{}, err
 	}
 	if e, ok := r.results[c.Path]; ok {
-		result, err := replay(e, hash)
+		result, err := r.replay(e, hash)
 		if err == nil && e.Seq > r.retried {
 			r.clock.charge(ctx, result.Used.Wall)
 		}
@@ -70,13 +71,13 @@ func (r *Replay) work(ctx context.Context, c Call) (event.Result, error) {
 	return result, nil
 }
 
-// replay returns a recorded result. It fails if the leaf's input was different.
-func replay(e event.Event, hash string) (event.Result, error) {
+// replay returns a recorded result. It fails if the leaf's input was different, unless the session has got new settings since.
+func (r *Replay) replay(e event.Event, hash string) (event.Result, error) {
 	var result event.Result
 	if err := e.Decode(&result); err != nil {
 		return event.Result{}, err
 	}
-	if result.Input != hash {
+	if result.Input != hash && e.Seq > r.renewed {
 		return event.Result{}, fmt.Errorf("step %s was recorded with different input (%.12s, now %.12s): the plan or a recorded value changed; start the task again: coven reject, then coven run", e.Path, result.Input, hash)
 	}
 	return result, nil

@@ -10,7 +10,7 @@ func (q sequence) Run(ctx context.Context, s *State) (Outcome, error) {
 	last := Outcome{Verdict: Passed}
 	for _, step := range q {
 		out, err := step.Run(ctx, s)
-		if err != nil || out.Verdict == Stopped || out.Verdict == ExitLoop {
+		if err != nil || out.ends() || out.Verdict == ExitLoop {
 			return out, err
 		}
 		if out.Verdict != Skipped {

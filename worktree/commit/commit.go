@@ -140,10 +140,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	}
 	defer hooks.Drop()
 	if tree != c.tip.Tree && hooks.Has(PreCommit) {
-		if err := hooks.Run(ctx, PreCommit); err != nil {
-			return Commit{}, err
-		}
-		if tree, err = c.stage(ctx); err != nil {
+		if tree, err = c.preCommit(ctx, hooks, tree); err != nil {
 			return Commit{}, err
 		}
 	}
@@ -172,6 +169,26 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 	}
 	failpoint.Point("commit.published")
 	return done, nil
+}
+
+// preCommit runs the pre-commit hook, and returns the tree with its changes. A hook that fails because it has changed files, as that
+// of the pre-commit framework does, runs once more on what it changed.
+func (c *committing) preCommit(ctx context.Context, hooks *HookSet, tree string) (string, error) {
+	refused := hooks.Run(ctx, PreCommit)
+	if refused != nil && !errors.As(refused, new(*HookError)) {
+		return "", refused
+	}
+	changed, err := c.stage(ctx)
+	if err != nil {
+		return "", cmp.Or(refused, err)
+	}
+	if refused == nil || changed == tree {
+		return changed, refused
+	}
+	if err := hooks.Run(ctx, PreCommit); err != nil {
+		return "", err
+	}
+	return c.stage(ctx)
 }
 
 // invalidPath matches git's message about a name that it does not put into an index.

@@ -13,6 +13,7 @@ import (
 // NewApprove returns the command coven approve.
 func NewApprove(a *cli.App) *cobra.Command {
 	var all, accept bool
+	var message string
 	cmd := &cobra.Command{
 		Use:   "approve [TASK...] [--all]",
 		Short: "Approve changes that wait for review, and land them",
@@ -20,11 +21,15 @@ func NewApprove(a *cli.App) *cobra.Command {
 with open error findings lands only with --accept-findings: the record says who
 accepted which. coven review TASK shows them.
 
+--message replaces the message of the commit that lands. With it, a change can also be
+approved whose landing is blocked because a commit-msg hook refused the message.
+
 --all approves every change that waits for review, the oldest first. Changes with open
 error findings are named and skipped.`,
 		Example: `  coven approve bd-12
   coven approve bd-12 bd-13
-  coven approve --all`,
+  coven approve --all
+  coven approve bd-12 --message "feat: rotate the log"`,
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -32,15 +37,18 @@ error findings are named and skipped.`,
 				return exit.Usagef("coven approve --help", "give tasks or --all, not both")
 			case !all && len(args) == 0:
 				return exit.Usagef("coven review", "missing TASK: coven approve TASK..., or coven approve --all")
+			case message != "" && len(args) != 1:
+				return exit.Usagef("coven approve --help", "--message is for one task")
 			case len(args) == 1:
 				return a.WithController(cmd.Context(), func(c *control.Controller) error {
-					return cli.ExitStatus(c.Approve(cmd.Context(), control.ApproveRequest{Task: args[0], AcceptFindings: accept}))
+					return cli.ExitStatus(c.Approve(cmd.Context(), control.ApproveRequest{Task: args[0], AcceptFindings: accept, Message: message}))
 				})
 			}
 			return approveSeveral(cmd.Context(), a, args, accept)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "approve every change that waits for review")
+	cmd.Flags().StringVarP(&message, "message", "m", "", "land with this commit message, as `TEXT`")
 	cmd.Flags().BoolVar(&accept, "accept-findings", false, "land in spite of open error findings")
 	return cmd
 }

@@ -13,11 +13,12 @@ func NewRevise(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revise TASK -m TEXT",
 		Short: "Ask the agent to change its work, then review it again",
-		Long: `Ask for changes to a change that waits for review. Each -m is a finding of yours; one
+		Long: `Ask for changes to a change that waits for review, or help a task that is blocked. Each -m is a finding of yours; one
 that begins with FILE:LINE: is about that line. The agent continues its conversation
 in the same worktree, the steps after its work run again (checks, reviews), and the
 change waits for your review again; on a terminal, coven asks. Open findings of
-reviewers are passed on, too.`,
+reviewers are passed on, too. If an agent failed, it gets the text as a message, and
+goes on.`,
 		Example: `  coven revise bd-12 -m "keep the old flag as an alias"
   coven revise bd-12 -m "src/main.go:41: return the error" -m "add a test"`,
 		Args:              cobra.ExactArgs(1),

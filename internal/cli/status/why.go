@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,6 +42,9 @@ func text(r control.Reason) string {
 	text := fmt.Sprintf("%s  %s: %s", r.Task, r.State, r.Reason)
 	if r.Next != "" {
 		text += "\n  next: " + r.Next
+	}
+	if len(r.Or) > 0 {
+		text += "\n  or: " + strings.Join(r.Or, ", ")
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"bytes"
+	"reflect"
 	"slices"
 
 	"github.com/coven-run/coven/grimoires"
@@ -36,9 +37,9 @@ func parts() []part {
 }
 
 // Renew returns the plan of a session with the present settings, and the names of the parts that have changed since it was frozen.
-// The task, the target, the provider and the model stay. The grimoire and its prompts stay as well if it has other steps now, because
+// now is the task as it is in its tracker, or nil. The target, the provider and the model stay. The grimoire and its prompts stay as well if it has other steps now, because
 // the results of the session are those of its steps.
-func Renew(p *project.Project, frozen *grimoires.Plan, info event.Session) (*grimoires.Plan, []string, error) {
+func Renew(p *project.Project, frozen *grimoires.Plan, now *task.Task, info event.Session) (*grimoires.Plan, []string, error) {
 	o := Options{Grimoire: frozen.Grimoire.Name, Provider: frozen.Provider, Spawn: frozen.Spawn, Chat: frozen.Chat}
 	if frozen.Tree == nil && frozen.Grimoire.Name == SingleAgent {
 		o.Agent = info.Agent
@@ -71,7 +72,18 @@ func Renew(p *project.Project, frozen *grimoires.Plan, info event.Session) (*gri
 			changed = append(changed, part.name)
 		}
 	}
+	if now != nil {
+		if renewed.Task = retold(frozen.Task, *now); !reflect.DeepEqual(renewed.Task, frozen.Task) {
+			changed = append(changed, "task")
+		}
+	}
 	return &renewed, changed, nil
+}
+
+// retold returns a task with the texts of another. Its other fields change while coven works on it.
+func retold(t grimoires.Task, now task.Task) grimoires.Task {
+	t.Title, t.Description, t.Acceptance, t.Design = now.Title, now.Description, now.Acceptance, now.Design
+	return t
 }
 
 // asRead returns a plan as a session reads it.

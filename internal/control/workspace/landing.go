@@ -233,6 +233,8 @@ func refusal(err error) error {
 	hook, unsigned := (*commit.HookError)(nil), (*land.SignError)(nil)
 	dangling, unrelated := (*integrate.GitlinkError)(nil), (*integrate.UnrelatedError)(nil)
 	switch {
+	case errors.As(err, &hook) && hook.Name == commit.CommitMsg:
+		return &runner.RefusedError{Reason: hook.Error(), Output: hook.Output, Next: "approve --message 'TYPE: SUBJECT'"}
 	case errors.As(err, &hook):
 		return &runner.RefusedError{Reason: hook.Error(), Output: hook.Output}
 	case errors.As(err, &unsigned):
