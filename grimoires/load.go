@@ -78,6 +78,8 @@ type prompts struct {
 	count     map[string]int  // number of includes, by step
 	faults    map[use][]fault // in the grimoire's own file
 	elsewhere yamldoc.Errors  // in the prompts' files
+	replaced  map[string]bool // names of the overrides in whose place the grimoire uses the shipped prompts
+	unfit     yamldoc.Errors  // in these overrides
 }
 
 type use struct{ step, prompt string }
@@ -85,24 +87,51 @@ type use struct{ step, prompt string }
 func newPrompts(l *Library, g *Grimoire) *prompts {
 	return &prompts{
 		library: l, grimoire: g, scope: newScope(g),
-		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[use][]fault{},
+		byName: map[string]Prompt{}, count: map[string]int{}, faults: map[use][]fault{}, replaced: map[string]bool{},
 	}
 }
 
-// promptsOf finds the prompts of a grimoire, including included ones. It fails if a file cannot be read.
+// promptsOf finds the prompts of a grimoire, including included ones. It fails if a file cannot be read. A grimoire
+// that coven ships uses the shipped prompt instead of an override that needs other inputs: that was written for
+// another grimoire.
 func (l *Library) promptsOf(g *Grimoire) (*prompts, error) {
 	p := newPrompts(l, g)
-	for s := range g.All() {
+	for {
+		before := len(p.replaced)
+		if err := p.steps(); err != nil {
+			return nil, err
+		}
+		if len(p.replaced) == before {
+			return p, nil
+		}
+		again := newPrompts(l, g)
+		again.replaced, again.unfit = p.replaced, p.unfit
+		p = again
+	}
+}
+
+// steps finds the prompts of all steps.
+func (p *prompts) steps() error {
+	for s := range p.grimoire.All() {
 		for _, a := range s.prompted() {
 			if a.Prompt == "" {
 				continue // reported elsewhere
 			}
 			if err := p.agent(stepAgent{s.Name, a}); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return p, nil
+	return nil
+}
+
+// isOverride reports whether a prompt overrides one that coven ships, for a grimoire that coven ships.
+func (p *prompts) isOverride(found Prompt) bool {
+	if p.grimoire.Source != BuiltIn || found.Source == BuiltIn {
+		return false
+	}
+	_, err := p.library.shipped().Prompt(found.Name)
+	return err == nil
 }
 
 // isInline reports whether a step's prompt is a text rather than a name.
@@ -167,7 +196,11 @@ func (p *prompts) file(s stepAgent, name string, open []string, data shape, miss
 	if !ok {
 		var err error
 		unknown := (*UnknownError)(nil)
-		switch found, err = p.library.Prompt(name); {
+		from := p.library
+		if p.replaced[name] {
+			from = from.shipped()
+		}
+		switch found, err = from.Prompt(name); {
 		case errors.As(err, &unknown):
 			msg := fmt.Sprintf("unknown prompt '%s'", name)
 			if p.grimoire.Name != "" {
@@ -198,10 +231,14 @@ func (p *prompts) look(s stepAgent, found Prompt, open []string, data shape) err
 		p.blame(found, fault{bad.Line, bad.Column, bad.Msg, bad.Hint})
 		return nil
 	}
-	for _, f := range p.scope.faults(s.step, data, uses.Data) {
-		p.blame(found, p.explain(f, s, open))
+	blame := p.blame
+	if p.isOverride(found) {
+		blame = p.replace
 	}
-	return p.includes(s, uses.Includes, open, data, func(f fault) { p.blame(found, f) })
+	for _, f := range p.scope.faults(s.step, data, uses.Data) {
+		blame(found, p.explain(f, s, open))
+	}
+	return p.includes(s, uses.Includes, open, data, func(f fault) { blame(found, f) })
 }
 
 // explain adds to a fault how its prompt was reached. open is the chain of prompts up to the one with the
@@ -216,10 +253,23 @@ func (p *prompts) explain(f fault, s stepAgent, open []string) fault {
 	return f
 }
 
+// replace records the first error in an override, in whose place the shipped prompt is used.
+func (p *prompts) replace(in Prompt, f fault) {
+	if p.replaced[in.Name] {
+		return
+	}
+	p.replaced[in.Name] = true
+	f.msg += ", which uses the shipped prompt instead"
+	p.unfit = append(p.unfit, errorIn(in, f))
+}
+
 // blame records an error in a prompt's file, once.
 func (p *prompts) blame(in Prompt, f fault) {
-	e := yamldoc.Error{File: in.file(), Line: max(f.line, 1), Column: max(f.column, 1), Msg: f.msg, Hint: f.hint}
-	if !slices.Contains(p.elsewhere, e) {
+	if e := errorIn(in, f); !slices.Contains(p.elsewhere, e) {
 		p.elsewhere = append(p.elsewhere, e)
 	}
+}
+
+func errorIn(in Prompt, f fault) yamldoc.Error {
+	return yamldoc.Error{File: in.file(), Line: max(f.line, 1), Column: max(f.column, 1), Msg: f.msg, Hint: f.hint}
 }

@@ -34,6 +34,7 @@ type Plan struct {
 	Rules    []permission.Rule          `yaml:"rules,omitempty"`  // the user's rules for all agents
 	MCP      []servers.Server           `yaml:"mcp,omitempty"`    // for the agents
 	Skills   map[string]Skill           `yaml:"skills,omitempty"` // of the agents
+	Unfit    []string                   `yaml:"-"`                // why prompts of the person are not used; for messages
 }
 
 // AgentDefinition is the part of a plan that contains the definition of an agent. See package agent. The
@@ -182,7 +183,11 @@ func (l *Library) Freeze(g *Grimoire, checks []check.Check) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Plan{Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}, nil
+	plan := &Plan{Grimoire: g, Prompts: p.byName, Checks: checks, Raw: raw}
+	for _, e := range p.unfit {
+		plan.Unfit = append(plan.Unfit, e.Error())
+	}
+	return plan, nil
 }
 
 // rawUses returns the places where commands use values without quoting.

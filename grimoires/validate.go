@@ -205,6 +205,10 @@ func (v *validation) grimoire(name string) {
 		for _, name := range slices.Sorted(maps.Keys(p.byName)) {
 			v.file("prompt", name, p.byName[name].file())
 		}
+		for _, e := range p.unfit {
+			at := v.file("file", "", e.File)
+			at.Problems = append(at.Problems, Problem{e, true})
+		}
 	}
 	v.blame(c, err)
 }

@@ -56,8 +56,7 @@ type Controller struct {
 	worked   atomic.Bool   // a session has run
 	stopTurn chan struct{} // a value stops the turn of a chat; nil if this Controller runs no chat
 	begun    sync.Map      // IDs of the ad-hoc tasks whose sessions this Controller began
-
-	serversTold sync.Once // a person was told which MCP servers are left out
+	told     sync.Map      // texts of notifyOnce
 }
 
 // Observer receives the events of running sessions, in the goroutine of the session. Nil functions are not
@@ -96,6 +95,13 @@ func (c *Controller) Close() {
 func (c *Controller) CollectLater() {
 	if c.worked.Load() {
 		c.Project.CollectLater()
+	}
+}
+
+// notifyOnce notifies of something that concerns several tasks.
+func (c *Controller) notifyOnce(n Notice) {
+	if _, told := c.told.LoadOrStore(n.Text, true); !told {
+		c.notify(n)
 	}
 }
 

@@ -25,12 +25,13 @@ func (c *Controller) plan(ctx context.Context, item project.Item, prior session.
 	if err != nil {
 		return nil, err
 	}
-	c.serversTold.Do(func() {
-		_, leftOut, _ := c.Project.PlannedServers() // the draft has reported the error
-		for _, reason := range leftOut {
-			c.notify(Notice{Text: "agents work without MCP servers: " + reason.Error(), Next: exit.Next(reason)})
-		}
-	})
+	_, leftOut, _ := c.Project.PlannedServers() // the draft has reported the error
+	for _, reason := range leftOut {
+		c.notifyOnce(Notice{Text: "agents work without MCP servers: " + reason.Error(), Next: exit.Next(reason)})
+	}
+	for _, reason := range plan.Unfit {
+		c.notifyOnce(Notice{Text: "warning: " + reason, Next: "coven grimoires validate " + shellword.Word(plan.Grimoire.Name)})
+	}
 	if err := c.checkTrust(plan); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ func Checkups() []Checkup {
 		{"sandbox", "what programs of a task can change and read", false, (*Examination).sandbox},
 		{"repository", "it exists, has a branch to land on, and has no stale git locks", false, (*Examination).repository},
 		{"config", "settings are valid, and which files they come from", true, (*Examination).config},
+		{"workflows", "grimoires, prompts, agents, skills and MCP servers can be used", true, (*Examination).workflows},
 		{"plugins", "each is built in, yours, or trusted", true, (*Examination).plugins},
 		{"tracker", "tasks can be read, and from where", true, (*Examination).tracker},
 		{"checks", "something is tested before a change lands", true, (*Examination).checks},

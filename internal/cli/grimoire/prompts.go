@@ -3,6 +3,7 @@ package grimoire
 import (
 	"context"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 	runengine "github.com/coven-run/coven/runner/engine"
 )
 
@@ -46,10 +48,14 @@ func newPromptsList(a *cli.App) *cobra.Command {
 
 func newPromptsRender(a *cli.App) *cobra.Command {
 	var id string
+	var inputs []string
 	cmd := &cobra.Command{
-		Use:               "render NAME --task TASK",
-		Short:             "Show what an agent would be told about a task",
-		Long:              "Show what an agent would be told about a task before any step has run.",
+		Use:   "render NAME --task TASK",
+		Short: "Show what an agent would be told about a task",
+		Long: `Show what an agent would be told about a task before any step has run. --input gives the
+inputs that the steps of a grimoire would give the prompt.`,
+		Example: `  coven prompts render implement --task app-7
+  coven prompts render fix-tests --task app-7 --input output="FAIL TestLogin"`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteOne(promptNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,7 +66,11 @@ func newPromptsRender(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			text, err := render(cmd.Context(), p, args[0], id)
+			given, err := parseInputs(inputs)
+			if err != nil {
+				return err
+			}
+			text, err := render(cmd.Context(), p, args[0], id, given)
 			if err != nil {
 				return err
 			}
@@ -68,12 +78,26 @@ func newPromptsRender(a *cli.App) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&id, "task", "", "the `TASK` that the prompt is about")
+	cmd.Flags().StringArrayVar(&inputs, "input", nil, "an input of the prompt, as `NAME=TEXT`; may be repeated")
 	cli.CompleteFlag(cmd, "task", a.CompleteTaskFlag(cli.Tracked))
 	return cmd
 }
 
+// parseInputs returns the inputs in the values of --input.
+func parseInputs(given []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, one := range given {
+		name, text, ok := strings.Cut(one, "=")
+		if !ok || name == "" {
+			return nil, exit.Usagef("coven prompts render --help", "--input %s: it must be NAME=TEXT", terminal.Printable(one))
+		}
+		all[name] = text
+	}
+	return all, nil
+}
+
 // render renders a prompt as the first step of a new session of the task would.
-func render(ctx context.Context, p *project.Project, name, id string) (string, error) {
+func render(ctx context.Context, p *project.Project, name, id string, inputs map[string]string) (string, error) {
 	tracker, err := p.Tasks()
 	if err != nil {
 		return "", err
@@ -86,7 +110,7 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 	if err != nil {
 		return "", err
 	}
-	g := &grimoires.Grimoire{Name: "render", Steps: []grimoires.Step{{Name: "render", Kind: &grimoires.Agent{Prompt: name}}}}
+	g := &grimoires.Grimoire{Name: "render", Steps: []grimoires.Step{{Name: "render", Kind: &grimoires.Agent{Prompt: name, Input: inputs}}}}
 	plan, err := p.Library.Freeze(g, nil)
 	if err != nil {
 		return "", err
@@ -95,7 +119,11 @@ func render(ctx context.Context, p *project.Project, name, id string) (string, e
 	if prior, err := p.Finder.OfTask(t.ID); err == nil && p.Config.PriorAttempt {
 		plan.Attempt = control.AttemptText(prior)
 	}
-	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(nil))
+	given := map[string]any{}
+	for key, text := range inputs {
+		given[key] = text
+	}
+	return plan.RenderPrompt(name, runengine.NewState(nil, plan, runengine.Options{}).Data(given))
 }
 
 // promptNames returns the prompts of a project.
