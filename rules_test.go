@@ -75,7 +75,7 @@ var rules = []rule{
 		never: []string{"..."},
 		but: []string{
 			"worktree/...", "internal/file/diskusage", "internal/exit", "internal/process/failpoint", "internal/text/lazyregexp", "internal/file/regularfile",
-			"internal/text/shellword",
+			"internal/text/ending", "internal/text/shellword",
 		},
 		why: "worktrees know nothing of tasks, sessions and agents",
 	},

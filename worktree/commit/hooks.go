@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coven-run/coven/internal/text/ending"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -49,7 +50,11 @@ type HookError struct {
 }
 
 func (e *HookError) Error() string {
-	return fmt.Sprintf("hook %s failed: %v\n%s", e.Name, e.Err, strings.TrimSpace(e.Output))
+	text := fmt.Sprintf("hook %s failed: %v", e.Name, e.Err)
+	if output := ending.Of(e.Output); output != "" {
+		text += "\n" + output
+	}
+	return text
 }
 
 func (e *HookError) Unwrap() error { return e.Err }

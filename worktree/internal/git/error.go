@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/text/ending"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
 
@@ -15,7 +16,7 @@ import (
 type Error struct {
 	Args     []string // without the program and its global options
 	ExitCode int      // -1 if git did not start or was killed
-	Stderr   string   // complete, for display
+	Stderr   string   // complete
 	Err      error    // the cause, or the context's error if that ended git
 }
 
@@ -25,7 +26,7 @@ func (e *Error) Error() string {
 	if len(e.Args) > 0 {
 		name += " " + e.Args[0]
 	}
-	if said := strings.TrimSpace(e.Stderr); said != "" {
+	if said := ending.Of(e.Stderr); said != "" {
 		said = strings.TrimPrefix(said, "fatal: ")
 		if _, ended := errors.AsType[*exec.ExitError](e.Err); ended {
 			return fmt.Sprintf("%s: %s", name, said)
