@@ -11,7 +11,9 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -31,9 +33,17 @@ type LeftOut struct {
 // String describes the path for people.
 func (o LeftOut) String() string {
 	if o.Files > 1 {
-		return fmt.Sprintf("%s (%s, %d files)", o.Path, o.Reason, o.Files)
+		return fmt.Sprintf("%s (%s, %d files)", printable(o.Path), printable(o.Reason), o.Files)
 	}
-	return fmt.Sprintf("%s (%s)", o.Path, o.Reason)
+	return fmt.Sprintf("%s (%s)", printable(o.Path), printable(o.Reason))
+}
+
+// printable quotes a text with control characters, which names of files may contain.
+func printable(text string) string {
+	if strings.ContainsFunc(text, unicode.IsControl) {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 // Exceptions are the paths of a worktree that are left out, or are not left out, for reasons of their own.
@@ -305,7 +315,7 @@ func (s *sieve) links(ctx context.Context, ix *Index, untracked []string) (map[s
 // linkReason returns the reason for leaving out a symbolic link, if there is one. ignored is the result of
 // linksInPlaceOfDirs.
 func (s *sieve) linkReason(p, target string, ignored map[string]bool) LeftOut {
-	reason := leavesTree(p, target)
+	reason := s.leavesTree(p, target)
 	if reason == "" && ignored[p] {
 		reason = "a link, and git ignores a directory of this name"
 	}
@@ -313,14 +323,32 @@ func (s *sieve) linkReason(p, target string, ignored map[string]bool) LeftOut {
 }
 
 // leavesTree returns the reason for leaving out a symbolic link by its target, or "".
-func leavesTree(p, target string) string {
+func (s *sieve) leavesTree(p, target string) string {
 	if path.IsAbs(target) {
 		return "a link to " + target
 	}
-	if !filepath.IsLocal(path.Join(path.Dir(p), target)) {
+	if !filepath.IsLocal(path.Join(path.Dir(p), target)) || s.leadsOut(p, target) {
 		return "a link out of the repository, to " + target
 	}
 	return ""
+}
+
+// leadsOut reports whether the target of a link leads out of the worktree because a part of it before .. is itself a link.
+func (s *sieve) leadsOut(p, target string) bool {
+	if !strings.Contains(target, "/..") {
+		return false
+	}
+	top, err := filepath.EvalSymlinks(s.w.Path)
+	if err != nil {
+		return false
+	}
+	at := s.w.Path + "/" + path.Dir(p) + "/" + target // not cleaned: the parts are resolved one after the other
+	real, err := filepath.EvalSymlinks(at)
+	for err != nil && len(at) > len(s.w.Path) { // the end of it does not exist
+		at = at[:strings.LastIndexByte(at, '/')]
+		real, err = filepath.EvalSymlinks(at)
+	}
+	return err == nil && !strings.HasPrefix(real+"/", top+"/")
 }
 
 // linksInPlaceOfDirs returns the links whose names git would ignore if they were directories: node_modules/ does not match
