@@ -21,7 +21,7 @@ import (
 // into the base, so that later programs see all changes.
 //
 // Only one process of coven runs programs of a task at a time, and they do not outlive it, so the lock is in memory. The
-// directories are not visible to the programs, except through the overlays.
+// programs can change the directories only through the overlays.
 type layers struct {
 	dir string // with a directory for the base, and one for each layer
 
