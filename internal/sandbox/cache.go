@@ -78,7 +78,7 @@ func (s *Sandbox) keepsShown(c shownCache) bool {
 func (s *Sandbox) giveKept(to, layers string) {
 	from := cacheOf(s.o.Cache, s.o.GitDir, KeptName)
 	for _, c := range s.usersCaches() { // the user had none when the earlier task began
-		if s.keepsShown(c) && isDir(c.user) && hasEntries(filepath.Join(from, c.at)) {
+		if s.keepsShown(c) && isDir(c.user) && isDirBelow(from, c.at) && hasEntries(filepath.Join(from, c.at)) {
 			_ = os.MkdirAll(filepath.Dir(baseOf(layers, c.key)), 0o700)
 			_ = os.Rename(filepath.Join(from, c.at), baseOf(layers, c.key))
 		}

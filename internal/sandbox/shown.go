@@ -167,6 +167,17 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// isDirBelow reports whether a path below a directory is a directory, and no part of it is a link, which programs of a task
+// may have made.
+func isDirBelow(dir, path string) bool {
+	for part := range strings.SplitSeq(path, "/") {
+		if dir = filepath.Join(dir, part); !isDir(dir) {
+			return false
+		}
+	}
+	return true
+}
+
 // hasEntries reports whether a directory is not empty.
 func hasEntries(dir string) bool {
 	entries, err := os.ReadDir(dir)
