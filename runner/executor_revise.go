@@ -1,9 +1,6 @@
 package runner
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -13,20 +10,9 @@ import (
 // reports whether the last answer asked for changes. The result contains the requested changes and the open error findings of
 // reviewers.
 func (x *Executor) revision(path string) (result event.Result, ok bool, err error) {
-	var by string
-	var asked []reviewer.Finding
-	for _, e := range slices.Backward(x.answers(path)) {
-		var r event.MergeDecision
-		if err := e.Decode(&r); err != nil {
-			return result, false, err
-		}
-		if len(r.Changes) == 0 {
-			break // answers before the question or another answer no longer count
-		}
-		by, asked = r.By, append(slices.Clone(r.Changes), asked...)
-	}
-	if len(asked) == 0 {
-		return result, false, nil
+	by, asked, err := x.evidence().Requested(path)
+	if err != nil || len(asked) == 0 {
+		return result, false, err
 	}
 	open, err := x.Journal.openFindings()
 	if err != nil {
@@ -36,16 +22,6 @@ func (x *Executor) revision(path string) (result event.Result, ok bool, err erro
 		Error: by + " asked for changes", ErrorType: event.ErrorRevise,
 		Opinions: append([]event.Opinion{opinionOf(by, asked)}, opinionsOf(open)...),
 	}, true, nil
-}
-
-// answers returns the questions and answers at a leaf, or at the innermost iteration around it that has any.
-func (x *Executor) answers(path string) []event.Event {
-	for at := path; at != ""; at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "/"), '/')+1] {
-		if found := x.Journal.At(at, event.ReviewAsked, event.ReviewAnswered); len(found) > 0 {
-			return found
-		}
-	}
-	return nil
 }
 
 // opinionsOf groups open findings by reviewer, in the order of first appearance.

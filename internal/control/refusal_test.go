@@ -77,13 +77,13 @@ func sessionStates() map[string]sessionState {
 			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
 		}},
 		"blocked": {last: event.SessionBlocked, data: event.Ended{Step: "test"}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
+			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: "",
 			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"blocked, repository": {last: event.SessionBlocked, data: event.Ended{
 			Step: "test", Reason: "the repository changed during the step: hook hooks/a was added", Next: "coven rescue show refs/coven/rescue/t/1, then coven resume t",
 		}, want: map[control.Operation]string{
-			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
+			control.OpRun: "", control.OpResume: "", control.OpRetry: "", control.OpApprove: why, control.OpRevise: "",
 			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
 		"cancelled": {last: event.SessionCancelled, data: event.Ended{}, want: map[control.Operation]string{

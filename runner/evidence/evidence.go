@@ -4,9 +4,11 @@ package evidence
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/reviewer"
 )
 
 // Journal is the record of a session: see runner.Journal.
@@ -127,4 +129,29 @@ func (e Evidence) Approval(path string, since int64) (approved event.MergeDecisi
 		}
 	}
 	return approved, false
+}
+
+// Requested returns the changes that a person asked for at a leaf, or at the innermost iteration around it that has questions or
+// answers, unless there was another question or answer since.
+func (e Evidence) Requested(path string) (by string, changes []reviewer.Finding, err error) {
+	for _, answer := range slices.Backward(e.answers(path)) {
+		var r event.MergeDecision
+		if err := answer.Decode(&r); err != nil {
+			return "", nil, err
+		}
+		if len(r.Changes) == 0 {
+			break
+		}
+		by, changes = r.By, append(slices.Clone(r.Changes), changes...)
+	}
+	return by, changes, nil
+}
+
+func (e Evidence) answers(path string) []event.Event {
+	for at := path; at != ""; at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "/"), '/')+1] {
+		if found := e.Journal.At(at, event.ReviewAsked, event.ReviewAnswered); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
 }
