@@ -28,7 +28,11 @@ snapshots, stay until git gc deletes them: coven gc deletes no objects. It does 
 while a task runs.
 
 With --auto, it does so at most once a day and prints nothing. coven starts that by itself
-after the last task has ended, unless the setting gc.auto is false.`,
+after the last task has ended, unless the setting gc.auto is false.
+
+Two other commands tidy up, and lose nothing either: coven worktree prune removes worktrees
+and branches of tasks that have landed or were cancelled, and coven doctor --fix what a
+crash left behind.`,
 		Example: "  coven gc --dry-run\n  coven gc",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if auto && (dryRun || asJSON) {

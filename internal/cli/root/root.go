@@ -2,6 +2,8 @@
 package root
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
@@ -59,11 +61,15 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of coven")
 	root.SetFlagErrorFunc(flagError)
-	group(root, "Run:", run.NewRun(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), spawn.NewSpawn(a), chat.NewChat(a), mcp.NewMCP(a))
+	overview := status.NewStatus(a)
+	root.RunE = overviewOrHelp(a, overview)
+	group(root, "Give work and continue it:", run.NewRun(a), task.NewTask(a), chat.NewChat(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a))
-	group(root, "Inspect:", status.NewStatus(a), status.NewWhy(a), attach.NewAttach(a), logs.NewLogs(a), logs.NewEvents(a), review.NewDiff(a), snapshots.NewSnapshots(a), ground.NewGround(a))
-	group(root, "Manage:", task.NewTask(a), worktree.NewWorktree(a), snapshots.NewRevert(a), rescue.NewRescue(a), disk.NewDu(a), disk.NewGC(a), grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), tools.NewTools(a), skills.NewSkills(a), sessions.NewSessions(a), metrics.NewMetrics(a), permissions.NewPermissions(a), plugin.NewPlugins(a))
-	group(root, "Set up:", setup.NewInit(a), setup.NewConfig(a), doctor.NewDoctor(a), trust.NewTrust(a), setup.NewSchema(a), setup.NewCompletion(a), setup.NewVersion(a))
+	group(root, "Look:", overview, status.NewWhy(a), review.NewDiff(a), logs.NewLogs(a), attach.NewAttach(a), metrics.NewMetrics(a))
+	group(root, "Get back, tidy up:", snapshots.NewSnapshots(a), snapshots.NewRevert(a), rescue.NewRescue(a), worktree.NewWorktree(a), disk.NewDu(a), disk.NewGC(a))
+	group(root, "Shape agents and workflows:", grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), skills.NewSkills(a), tools.NewTools(a), permissions.NewPermissions(a), plugin.NewPlugins(a), mcp.NewMCP(a), sessions.NewSessions(a))
+	group(root, "Set up:", setup.NewInit(a), doctor.NewDoctor(a), setup.NewConfig(a), trust.NewTrust(a), setup.NewVersion(a))
+	root.AddCommand(logs.NewEvents(a), ground.NewGround(a), spawn.NewSpawn(a), setup.NewSchema(a), setup.NewCompletion(a)) // in no group
 	help := setup.NewHelp(a)
 	checkUsage(help) // cobra adds it to root later
 	root.SetHelpCommand(help)
@@ -71,8 +77,29 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.AddCommand(newGate(a), newEvaluate(a), newPlugin())
 	checkUsage(root)
 	root.CompletionOptions.SetDefaultShellCompDirective(cli.NoFiles)
-	root.SetUsageTemplate(root.UsageTemplate() + "\n" + exit.Help + "\n")
+	root.SetUsageTemplate(inOneLine(root.UsageTemplate()) + "\n" + exit.Help + "\n")
 	return root
+}
+
+// overviewOrHelp shows the state of the repository, or outside of one the help.
+func overviewOrHelp(a *cli.App, overview *cobra.Command) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if p, err := a.OpenOrOutside(cmd.Context()); err != nil || p.Repo == nil {
+			return cli.ShowHelp(cmd, args)
+		}
+		overview.SetContext(cmd.Context())
+		if err := overview.RunE(overview, args); err != nil {
+			return err
+		}
+		return a.Printf("\nall commands: coven --help\n")
+	}
+}
+
+// inOneLine changes cobra's usage template so that the commands in no group, which few people type, share one line.
+func inOneLine(template string) string {
+	const title, each = "Additional Commands:", "\n  {{rpad .Name .NamePadding }} {{.Short}}"
+	before, others, _ := strings.Cut(template, title)
+	return before + "For programs and editors:" + strings.Replace(others, each, " {{.Name}}", 1)
 }
 
 // group adds commands to root under a title.

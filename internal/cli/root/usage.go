@@ -28,12 +28,26 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		case strings.HasPrefix(word, cobra.ShellCompRequestCmd):
 			return nil
 		case !strings.HasPrefix(word, "-") || word == "-":
-			return usage(cmd, cli.NoCommand(cmd, []string{word}))
+			err := cli.NoCommand(cmd, []string{word})
+			if meant := meant[word]; meant != "" && cmd == root {
+				return exit.Usagef(meant, "%w", err)
+			}
+			return usage(cmd, err)
 		case !isFlag(cmd, word):
 			return nil // cobra reports it
 		}
 	}
 	return nil
+}
+
+// meant names the command for words that people know from other tools.
+var meant = map[string]string{
+	"ls": "coven status", "list": "coven status", "ps": "coven status", "tasks": "coven task list",
+	"new": `coven run -p "..."`, "start": "coven run TASK", "add": `coven task add "..."`, "create": `coven task add "..."`,
+	"show": "coven review TASK", "view": "coven review TASK", "log": "coven logs TASK",
+	"land": "coven approve TASK", "merge": "coven approve TASK", "accept": "coven approve TASK", "apply": "coven approve TASK",
+	"continue": "coven resume TASK", "stop": "coven cancel TASK", "kill": "coven cancel TASK", "rm": "coven cancel TASK",
+	"undo": "coven revert TASK", "clean": "coven gc", "cleanup": "coven gc", "prune": "coven gc",
 }
 
 // isFlag reports whether a word such as --help or -h is a flag of a command.

@@ -68,6 +68,8 @@ var flagCases = map[string]flagCase{
 	"coven retry --provider":            {args: []string{"t"}, absurd: []string{"clade"}, code: exit.Usage},
 	"coven retry --model":               {args: []string{"t"}, meaning: "a model that the provider of the session knows"},
 	"coven retry --from":                {args: []string{"t"}, absurd: []string{"nowhere"}, code: exit.Failed},
+	"coven approve --message":           {args: []string{"t"}, meaning: "the message of a commit"},
+	"coven prompts render --input":      {args: []string{"implement"}, absurd: []string{"nothing"}, code: exit.Usage},
 	"coven revise --message":            {args: []string{"t"}, meaning: "what to change"},
 	"coven reject --reason":             {args: []string{"t"}, meaning: "a text for the next attempt"},
 	"coven attach --message":            {args: []string{"t"}, meaning: "a text for the agent"},
