@@ -55,14 +55,12 @@ func (a *App) input(ctx context.Context, question string) (string, error) {
 	return answer, err
 }
 
-// AskMessage asks for a message of a chat. history contains the earlier messages, oldest first. left
-// reports whether the user leaves. If the terminal cannot report keys, AskMessage asks for a line.
-func (a *App) AskMessage(ctx context.Context, history []string) (text string, left bool, err error) {
-	m := terminal.NewMessage(history)
-	err = a.shown.Prompt(ctx, m)
-	if !errors.Is(err, terminal.ErrNoKeys) {
-		return m.Text, m.Left, err
-	}
+// Compose asks for a message of a chat, also while a turn runs: see terminal.Screen. It returns terminal.ErrNoKeys if the terminal
+// cannot report keys.
+func (a *App) Compose(ctx context.Context, m *terminal.Message) error { return a.shown.Compose(ctx, m) }
+
+// AskLine asks for a line while nothing else is shown. left reports whether the user leaves.
+func (a *App) AskLine(ctx context.Context) (text string, left bool, err error) {
 	text, err = a.askAlone(ctx, "> ")
 	if errors.Is(err, io.EOF) {
 		return "", true, nil

@@ -18,8 +18,9 @@ type Keyboard struct {
 	in  *os.File
 	out io.Writer
 
-	mu   sync.Mutex
-	mode *unix.Termios // mode to restore; nil in line mode
+	mu    sync.Mutex
+	mode  *unix.Termios // mode to restore; nil in line mode
+	keeps bool          // earlier input is kept
 }
 
 // NewKeyboard returns the keyboard of the terminal in, whose screen is out.
@@ -32,9 +33,9 @@ const (
 	keysEnd   = "\x1b[?2004l\x1b[?25h"
 )
 
-// readKeys makes the terminal report keys, and discards earlier input. With interrupt,
-// Ctrl-C is reported as a key.
-func (k *Keyboard) readKeys(interrupt bool) error {
+// readKeys makes the terminal report keys. It discards earlier input, unless a person writes a message: with message, Ctrl-C is
+// reported as a key, too.
+func (k *Keyboard) readKeys(message bool) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	mode, err := unix.IoctlGetTermios(int(k.in.Fd()), getTermios)
@@ -46,13 +47,15 @@ func (k *Keyboard) readKeys(interrupt bool) error {
 	keys.Iflag &^= unix.ICRNL | unix.INLCR | unix.IGNCR
 	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
 	keys.Cc[unix.VSUSP], keys.Cc[unix.VQUIT] = noKey, noKey
-	if interrupt {
+	if message {
 		keys.Cc[unix.VINTR] = noKey
 	}
 	if err := unix.IoctlSetTermios(int(k.in.Fd()), setTermios, &keys); err != nil {
 		return fmt.Errorf("set the mode of the terminal: %w", err)
 	}
-	k.forget()
+	if k.keeps = message; !k.keeps {
+		k.forget()
+	}
 	if k.mode == nil {
 		k.mode = mode
 	}
@@ -75,7 +78,9 @@ func (k *Keyboard) Release() bool {
 		return false
 	}
 	_ = unix.IoctlSetTermios(int(k.in.Fd()), setTermios, k.mode) // a closed terminal needs no mode
-	k.forget()
+	if !k.keeps {
+		k.forget()
+	}
 	k.mode = nil
 	_, _ = io.WriteString(k.out, keysEnd) // as above
 	return true

@@ -20,6 +20,8 @@ func takesInterrupt(p Prompt) bool {
 type Message struct {
 	Text string // the text; empty if the user left
 	Left bool   // the user left with Ctrl-D
+	// Interrupt is called for Ctrl-C while nothing is typed. It reports whether there was a turn to stop. May be nil.
+	Interrupt func() bool
 
 	input   *Input
 	history []string // oldest first; the last one is being typed
@@ -49,6 +51,17 @@ func linesIn(text string) int {
 
 func (m *Message) takesInterrupt() {}
 
+// Again prepares the Message for another text. A text that is being typed stays.
+func (m *Message) Again() {
+	if m.Text == "" {
+		return
+	}
+	m.history[len(m.history)-1] = m.Text
+	m.history = append(m.history, "")
+	m.Text = ""
+	m.show(len(m.history)-1, "")
+}
+
 func (m *Message) update(msg tea.Msg) (tea.Cmd, bool) {
 	if paste, ok := msg.(tea.PasteMsg); ok && m.input.area.LineCount()+linesIn(paste.Content) > maxMessageLines {
 		m.hint = tooManyLines
@@ -77,9 +90,11 @@ func (m *Message) key(key string) (done, taken bool) {
 	case key == "ctrl+d", key == "esc":
 		return false, true
 	case key == "ctrl+c":
-		if m.hint = messageHint; !empty {
-			m.hint = ""
+		switch {
+		case !empty:
 			m.show(len(m.history)-1, "")
+		case m.Interrupt == nil || !m.Interrupt():
+			m.hint = messageHint
 		}
 		return false, true
 	case key == "up" && !m.input.pending && m.input.area.Line() == 0 && m.at > 0:

@@ -37,6 +37,11 @@ func (s *Screen) Prompt(ctx context.Context, p Prompt) error {
 		return err
 	}
 	defer free()
+	return s.read(ctx, p)
+}
+
+// read shows a question and reads keys until it is answered.
+func (s *Screen) read(ctx context.Context, p Prompt) error {
 	var failed error
 	if err := s.between(ctx, func() { failed = s.live.open(p) }); err != nil {
 		return err
@@ -60,6 +65,42 @@ func (s *Screen) Prompt(ctx context.Context, p Prompt) error {
 		return cause
 	}
 	return fmt.Errorf("read the answer: %w", err)
+}
+
+// errYield is the cause of the end of a prompt that lets another question be asked.
+var errYield = errors.New("another question is asked")
+
+// Compose asks for a message while tasks run. Other questions withdraw it while they are open; the typed text stays.
+func (s *Screen) Compose(ctx context.Context, m *Message) error {
+	for {
+		open, cancel := context.WithCancelCause(ctx)
+		err := s.compose(open, m, func() { cancel(errYield) })
+		cancel(nil)
+		if !errors.Is(err, errYield) {
+			return err
+		}
+	}
+}
+
+// compose is Compose until another question is asked.
+func (s *Screen) compose(ctx context.Context, m *Message, yield func()) error {
+	if s.live == nil || s.live.keys == nil {
+		return ErrNoKeys
+	}
+	s.setYield(yield)
+	defer s.setYield(nil)
+	free, err := s.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer free()
+	return s.read(ctx, m)
+}
+
+func (s *Screen) setYield(yield func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.yield = yield
 }
 
 // asked is the bubbletea model of an open question.

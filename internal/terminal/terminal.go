@@ -28,6 +28,7 @@ type Screen struct {
 	wake   *sync.Cond
 	done   chan struct{}
 	asking chan struct{} // full while a question is open
+	yield  func()        // withdraws the open question, which is asked again later; nil if it must be answered
 }
 
 // shown is a queued item: an event, a text, or a function.
@@ -65,6 +66,16 @@ func (s *Screen) Alone(ctx context.Context, do func()) error {
 
 // ask waits until no question is open, and blocks other questions until free is called.
 func (s *Screen) ask(ctx context.Context) (free func(), err error) {
+	s.mu.Lock()
+	if s.yield != nil {
+		s.yield()
+	}
+	s.mu.Unlock()
+	return s.turn(ctx)
+}
+
+// turn is ask without withdrawing the open question.
+func (s *Screen) turn(ctx context.Context) (free func(), err error) {
 	select {
 	case s.asking <- struct{}{}:
 		return func() { <-s.asking }, nil

@@ -53,7 +53,7 @@ func (t *conversation) finish(ctx context.Context) (string, error) {
 	}
 	outcome, err := t.controller.ContinueTurn(ctx, before)
 	if before.Answer != "" { // it was recorded, and perhaps not shown
-		if problem := t.app.Showf("%s", answered(before.Answer)); problem != nil {
+		if problem := t.app.Showf("%s", t.answered(before.Answer)); problem != nil {
 			return "", problem
 		}
 	}
@@ -100,19 +100,19 @@ func (t *conversation) talk(ctx context.Context) error {
 	if err := t.greet(ctx); err != nil {
 		return err
 	}
+	typed := compose(ctx, t.app, openHistory(t.app, t.controller.Project), t.json || t.app.Keyboard == nil)
+	defer typed.end()
+	typed.busy.Store(true)
 	if _, err := t.finish(ctx); err != nil {
 		return err
 	}
-	past := openHistory(t.app, t.controller.Project)
 	for {
-		text, left, err := t.app.AskMessage(ctx, past.messages)
-		if err != nil || left || text == "/exit" {
+		typed.busy.Store(false)
+		text, err := typed.next(ctx)
+		if err != nil || text == "" {
 			return err
 		}
-		if strings.TrimSpace(text) == "" {
-			continue
-		}
-		past.add(text)
+		typed.busy.Store(true)
 		if err := t.app.Showf("%s", quoted(text)); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func (t *conversation) talk(ctx context.Context) error {
 
 // greet prints the keys, and the briefing for a new chat.
 func (t *conversation) greet(ctx context.Context) error {
-	if err := t.app.Showf("Enter sends a message, Ctrl-C stops a turn, Ctrl-D or /exit leaves.\n"); err != nil || t.view.ID != "" {
+	if err := t.app.Showf(greeting); err != nil || t.view.ID != "" {
 		return err
 	}
 	lines, err := t.controller.Brief(ctx, t.options.Onto)()
@@ -179,11 +179,11 @@ func shortened(text string) string { return terminal.Clip(oneline.Of(text), 60) 
 
 // draw formats an event of a chat: the answers, the started agents and the warnings. The line of the
 // running turn shows the rest.
-func draw(e event.Event) string {
+func (o *chatOptions) draw(e event.Event) string {
 	switch e.Type {
 	case event.MessageCreated:
 		if m := event.As[event.ChatMessage](e); m.Role == event.RoleAssistant {
-			return answered(m.Text)
+			return o.answered(m.Text)
 		}
 	case event.StepCompleted:
 		if r := event.As[event.Result](e); !r.OK && event.IsAnswer(e.Path) {
@@ -197,7 +197,13 @@ func draw(e event.Event) string {
 }
 
 // answered formats an answer.
-func answered(text string) string { return terminal.PrintableLines(strings.TrimSpace(text)) + "\n\n" }
+func (o *chatOptions) answered(text string) string {
+	text = terminal.PrintableLines(strings.TrimSpace(text))
+	if o.app.Color() {
+		text = terminal.Markdown(text)
+	}
+	return text + "\n\n"
+}
 
 // failedTurn describes the failure of a turn.
 func failedTurn(e event.Event, r event.Result) string {
