@@ -57,7 +57,7 @@ func (p *Project) WouldRun(item Item, flag string) (Planned, error) {
 		return planned, err
 	}
 	if err == nil && v.Live() {
-		planned.Grimoire, planned.Why = v.Info.Grimoire, "session "+v.ID+" continues"
+		planned.Grimoire, planned.Why, planned.Continues = v.Info.Grimoire, "session "+v.ID+" continues", true
 		return planned, nil
 	}
 	choice, err := p.GrimoireOf(item.Task, flag)
@@ -79,6 +79,8 @@ type Planned struct {
 	Grimoire string `json:"grimoire"`
 	Why      string `json:"grimoire_why"`
 	Problem  string `json:"problem,omitempty"` // why it cannot run
+
+	Continues bool `json:"-"` // a session of the task that can be resumed
 }
 
 // PlanTask converts a task to its form in a plan.

@@ -65,7 +65,7 @@ func TestAddAfter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(second.DependsOn) != 1 || second.DependsOn[0] != (Dependency{first.ID, "blocks"}) || second.Type != "bug" {
+	if len(second.DependsOn) != 1 || second.DependsOn[0] != (Dependency{ID: first.ID, Type: "blocks"}) || second.Type != "bug" {
 		t.Errorf("got %+v", second)
 	}
 	if ready, err := f.Ready(t.Context()); err != nil || ids(ready) != first.ID {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -86,7 +87,7 @@ func (c *CLI) Ready(ctx context.Context) ([]Task, error) {
 			continue
 		}
 		able = append(able, t)
-		if len(maybeBlocked(t)) > 0 {
+		if len(parents(t)) > 0 {
 			far = append(far, t)
 		}
 	}
@@ -120,25 +121,15 @@ func (c *CLI) askReady(ctx context.Context) ([]Task, error) {
 	return out.tasks()
 }
 
-// maybeBlocked returns the IDs of tasks that may block t although the program lists it as ready.
-func maybeBlocked(t Task) []string {
-	ids := parents(t)
-	for _, d := range t.DependsOn {
-		if d.Type == "waits-for" && !strings.HasPrefix(d.ID, "external:") {
-			ids = append(ids, d.ID)
-		}
-	}
-	return ids
-}
-
-// around reads the ancestors of tasks, and the tasks that block them.
+// around reads the ancestors of tasks, which may block them although the program lists them as ready, and the tasks
+// that block these.
 func (c *CLI) around(ctx context.Context, tasks []Task) (graph, error) {
-	g := graph{map[string]Task{}, c.now()}
+	g := newGraph(map[string]Task{}, c.now())
 	asked := map[string]bool{}
 	for {
 		var ids []string
 		for _, t := range tasks {
-			for _, id := range maybeBlocked(t) {
+			for _, id := range parents(t) {
 				if known, ok := g.tasks[id]; !asked[id] && (!ok || known.Status != StatusClosed) {
 					asked[id] = true
 					ids = append(ids, id)
@@ -193,7 +184,7 @@ func (c *CLI) notFound(id string, err error) error {
 
 // look reads one task into a graph. It rejects partial IDs, which the program accepts.
 func (c *CLI) look(ctx context.Context, id string) (Task, graph, error) {
-	g := graph{map[string]Task{}, c.now()}
+	g := newGraph(map[string]Task{}, c.now())
 	absent := fmt.Errorf("task %s: %w in %s", id, ErrNotFound, c.Where())
 	if id == "" || strings.ContainsRune(id, 0) {
 		return Task{}, g, absent
@@ -223,19 +214,33 @@ func (c *CLI) Blockers(ctx context.Context, id string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if g, err = c.family(ctx, t, g); err != nil {
+	if t, g, err = c.family(ctx, t, g); err != nil {
 		return nil, err
 	}
 	return g.blockers(t), nil
 }
 
-// family adds the ancestors of a task to its graph.
-func (c *CLI) family(ctx context.Context, t Task, near graph) (graph, error) {
+// family adds the ancestors of a task to its graph. It reads all tasks if that does not show what the task waits for:
+// the program prints neither the children of a task with it, nor dependencies on other trackers.
+func (c *CLI) family(ctx context.Context, t Task, near graph) (Task, graph, error) {
 	g, err := c.around(ctx, []Task{t})
 	for id, one := range near.tasks {
 		if _, known := g.tasks[id]; !known {
 			g.tasks[id] = one
 		}
 	}
-	return g, err
+	waits := func(t Task) bool {
+		return slices.ContainsFunc(t.DependsOn, func(d Dependency) bool { return d.Type == waitsFor })
+	}
+	if err != nil || t.depends <= len(t.DependsOn) && !slices.ContainsFunc(append(g.above(t), t), waits) {
+		return t, g, err
+	}
+	all, err := c.List(ctx)
+	for _, one := range all {
+		g.tasks[one.ID] = one
+		if one.ID == t.ID {
+			t.DependsOn = one.DependsOn
+		}
+	}
+	return t, g, err
 }

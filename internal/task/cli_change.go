@@ -51,7 +51,7 @@ func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 		return t, err
 	}
 	if t.Status == StatusOpen || t.Status == StatusBlocked {
-		if g, err = c.family(ctx, t, g); err != nil {
+		if t, g, err = c.family(ctx, t, g); err != nil {
 			return Task{}, err
 		}
 	}
@@ -293,13 +293,13 @@ func (c *CLI) ensureDependencies(ctx context.Context, id string, after []string)
 		return Task{}, err
 	}
 	for _, on := range after {
-		if slices.Contains(t.DependsOn, Dependency{on, "blocks"}) {
+		if slices.Contains(t.DependsOn, Dependency{ID: on, Type: "blocks"}) {
 			continue
 		}
 		if _, err := c.change(ctx, "dep", "add", "--json", "--", id, on); err != nil {
 			return t, fmt.Errorf("task %s was added, but does not depend on %s: %w", id, on, err)
 		}
-		t.DependsOn = append(t.DependsOn, Dependency{on, "blocks"})
+		t.DependsOn = append(t.DependsOn, Dependency{ID: on, Type: "blocks"})
 	}
 	return t, nil
 }

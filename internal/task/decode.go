@@ -140,6 +140,8 @@ func (d *decoder) dependencies() []Dependency {
 		DependsOn string `json:"depends_on_id"`
 		Type      string `json:"type"`
 		FullType  string `json:"dependency_type"`
+
+		Metadata json.RawMessage `json:"metadata"`
 	}
 	d.into("dependencies", "a list of dependencies", &all)
 	var found []Dependency
@@ -151,10 +153,26 @@ func (d *decoder) dependencies() []Dependency {
 		if dep.ID == "" {
 			d.fail("dependencies", "a list of objects with depends_on_id")
 		}
-		dep.Type = cmp.Or(strings.ReplaceAll(dep.Type, "_", "-"), "blocks")
+		if dep.Type = cmp.Or(strings.ReplaceAll(dep.Type, "_", "-"), "blocks"); dep.Type == waitsFor {
+			dep.gate = gateOf(one.Metadata)
+		}
 		found = append(found, dep)
 	}
 	return found
+}
+
+// gateOf decodes the metadata of a dependency, which is an object or its text.
+func gateOf(metadata json.RawMessage) gate {
+	var text string
+	if json.Unmarshal(metadata, &text) == nil {
+		metadata = json.RawMessage(text)
+	}
+	var m struct {
+		Gate       string `json:"gate"`
+		AlsoBlocks any    `json:"also_blocks"`
+	}
+	_ = json.Unmarshal(metadata, &m) // other metadata says nothing about it
+	return gate{m.Gate == "any-children", m.AlsoBlocks == true || m.AlsoBlocks == "true" || m.AlsoBlocks == 1.0}
 }
 
 // task decodes all parts of a task that coven uses.
@@ -170,6 +188,7 @@ func (d *decoder) task() (Task, error) {
 	}
 	d.into("priority", "a whole number", &t.Priority)
 	d.into("labels", "a list of strings", &t.Labels)
+	_ = json.Unmarshal(d.raw("dependency_count"), &t.depends) // only programs write it
 	t.aside = d.flag("pinned") || d.flag("is_template") || d.flag("ephemeral")
 	for _, dep := range t.DependsOn {
 		if dep.Type == parentChild && t.Parent == "" {

@@ -88,7 +88,7 @@ func (f *File) Blockers(ctx context.Context, id string) ([]string, error) {
 	return f.graph(d).blockers(t), nil
 }
 
-func (f *File) graph(d *document) graph { return graph{d.tasks, f.now()} }
+func (f *File) graph(d *document) graph { return newGraph(d.tasks, f.now()) }
 
 func (f *File) read(ctx context.Context) (*document, error) {
 	d, _, err := f.load(ctx)

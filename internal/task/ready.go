@@ -2,27 +2,33 @@ package task
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 const (
 	parentChild     = "parent-child"
+	waitsFor        = "waits-for"
 	defaultPriority = 2
 )
 
 // blocks reports whether an open dependency of this type blocks a task. Parents have other rules; see
 // graph.above.
 func (d Dependency) blocks() bool {
-	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == "waits-for"
+	return d.Type == "blocks" || d.Type == "conditional-blocks" || d.Type == waitsFor && (d.isExternal() || d.gate.alsoBlocks)
 }
+
+// isExternal reports whether the other task is in another tracker.
+func (d Dependency) isExternal() bool { return strings.HasPrefix(d.ID, "external:") }
 
 // Work reports whether an agent can work on the task. Containers, and records of other
 // programs in beads, are not work.
 func (t Task) Work() bool {
 	switch t.Type {
-	case "epic", "molecule", "gate", "message", "merge-request", "agent", "role", "rig":
+	case "epic", "milestone", "convoy", "molecule", "gate", "event", "message", "merge-request", "agent", "role", "rig":
 		return false
 	}
 	return !t.aside
@@ -30,8 +36,22 @@ func (t Task) Work() bool {
 
 // graph is the graph of dependencies between tasks.
 type graph struct {
-	tasks map[string]Task
-	now   time.Time
+	tasks    map[string]Task
+	now      time.Time
+	children func() map[string][]string // IDs of the children by the ID of a task, sorted
+}
+
+// newGraph returns the graph of tasks, to which tasks can be added before it is first used.
+func newGraph(tasks map[string]Task, now time.Time) graph {
+	return graph{tasks, now, sync.OnceValue(func() map[string][]string {
+		children := map[string][]string{}
+		for _, id := range slices.Sorted(maps.Keys(tasks)) {
+			for _, parent := range unique(parents(tasks[id])) {
+				children[parent] = append(children[parent], id)
+			}
+		}
+		return children
+	})}
 }
 
 // ready reports whether work on a task can start now.
@@ -60,8 +80,25 @@ func (g graph) direct(t Task) []string {
 		if d.blocks() && g.holds(d.ID) {
 			ids = append(ids, d.ID)
 		}
+		if d.Type == waitsFor {
+			ids = append(ids, g.gated(d)...)
+		}
 	}
 	return ids
+}
+
+// gated returns the open children of a task that another waits for.
+func (g graph) gated(d Dependency) []string {
+	var open []string
+	for _, id := range g.children()[d.ID] {
+		switch {
+		case g.holds(id):
+			open = append(open, id)
+		case d.gate.anyChild && g.tasks[id].Status == StatusClosed:
+			return nil
+		}
+	}
+	return open
 }
 
 // holds reports whether a task blocks its dependents. A missing task does not. A task

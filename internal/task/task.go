@@ -73,6 +73,9 @@ type Task struct {
 	// aside marks records of a tracker that are not work: templates, pinned and
 	// ephemeral records.
 	aside bool
+	// depends is the number of dependencies according to the tracker's program, which may print fewer. It is 0 if
+	// the program does not say.
+	depends int
 }
 
 // Dependency is a reference to another task. Type is spelled with hyphens: blocks,
@@ -80,6 +83,14 @@ type Task struct {
 type Dependency struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`
+
+	gate gate
+}
+
+// gate says more about a dependency of type waits-for.
+type gate struct {
+	anyChild   bool // one closed child of the other task is enough
+	alsoBlocks bool // the other task must be closed, too
 }
 
 // Comment is a remark on a task.

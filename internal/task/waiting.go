@@ -11,7 +11,7 @@ type Waiting struct {
 // WaitingIn returns the blocked tasks in a tracker's list, in the order of the
 // list. There are none in a list without dependencies, such as that of br.
 func WaitingIn(all []Task, now time.Time) []Waiting {
-	g := graph{make(map[string]Task, len(all)), now}
+	g := newGraph(make(map[string]Task, len(all)), now)
 	for _, t := range all {
 		g.tasks[t.ID] = t
 	}

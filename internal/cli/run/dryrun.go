@@ -1,25 +1,50 @@
 package run
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
+// blocked returns an error if a named task waits for one that is not named, too. Without names, all are ready.
+func (o *runOptions) blocked(ctx context.Context, p project.Planned, item project.Item, todo []project.Item) (*task.BlockedError, error) {
+	if item.Tracker == nil || p.Continues || len(o.tasks) == 0 {
+		return nil, nil
+	}
+	ids, err := item.Tracker.Blockers(ctx, item.Task.ID)
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		return slices.ContainsFunc(todo, func(other project.Item) bool { return other.Task.ID == id })
+	})
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return &task.BlockedError{ID: item.Task.ID, Blockers: ids}, nil
+}
+
 // list prints the tasks that would run.
-func (o *runOptions) list(proj *project.Project, todo []project.Item, branch string) error {
-	code, tasks := exit.OK, []project.Planned{}
+func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []project.Item, branch string) error {
+	code, tasks, running := exit.OK, []project.Planned{}, 0
 	for _, item := range todo {
 		p, err := proj.WouldRun(item, o.grimoire)
 		if err != nil {
 			return err
 		}
-		if p.Problem != "" {
+		switch blocked, err := o.blocked(ctx, p, item, todo); {
+		case err != nil:
+			return err
+		case p.Problem != "":
 			code = exit.Usage
+		case blocked != nil:
+			p.Problem, code = blocked.Error(), exit.Worse(code, exit.Code(blocked))
+		default:
+			running++
 		}
 		tasks = append(tasks, p)
 	}
@@ -38,7 +63,7 @@ func (o *runOptions) list(proj *project.Project, todo []project.Item, branch str
 			return err
 		}
 	}
-	if err := o.app.Printf("%s would run, landing on %s\n", oneline.Count(len(todo), "task"), terminal.Printable(branch)); err != nil {
+	if err := o.app.Printf("%s would run, landing on %s\n", oneline.Count(running, "task"), terminal.Printable(branch)); err != nil {
 		return err
 	}
 	return exit.Status(code)

@@ -117,7 +117,7 @@ func (o *runOptions) run(ctx context.Context) error {
 		return err
 	}
 	if o.dryRun {
-		return o.list(p, todo, branch)
+		return o.list(ctx, p, todo, branch)
 	}
 	if len(todo) == 0 && !o.watch && o.json {
 		return nil

@@ -145,13 +145,17 @@ func (r *run) depend() int {
 	if err != nil {
 		return r.failStdout("resolving ID %s: %v", r.flags.args[0], err)
 	}
-	on, err := r.db.resolve(r.flags.args[1])
-	if err != nil {
-		return r.failStdout("resolving dependency ID %s: %v", r.flags.args[1], err)
-	}
 	kind := "blocks"
 	if r.flags.has("type") {
 		kind = r.flags.value("type")
+	}
+	if elsewhere := r.flags.args[1]; strings.HasPrefix(elsewhere, "external:") { // no issue of this database
+		r.connect(i, &issue{ID: elsewhere}, kind)
+		return r.print(map[string]any{"issue_id": i.ID, "depends_on_id": elsewhere, "type": kind, "status": "added"})
+	}
+	on, err := r.db.resolve(r.flags.args[1])
+	if err != nil {
+		return r.failStdout("resolving dependency ID %s: %v", r.flags.args[1], err)
 	}
 	switch {
 	case i == on:
