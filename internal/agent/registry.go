@@ -145,35 +145,40 @@ func (r *Registry) addDir(p directory) error {
 	if err != nil {
 		return err
 	}
-	kinds := []string{".md", ".yaml", ".yml"}
-	if p.Source == SourceClaude {
-		kinds = kinds[:1]
-	}
 	evaluated := r.evaluate(p, entries)
 	for _, e := range entries {
-		show := path.Join(p.Show, p.at, e.Name)
-		if result, ok := evaluated[e.Name]; ok {
-			if !result.Helper {
-				d, problems := ofScript(show, result)
-				r.addParsed(show, p.Source, d, problems)
-			}
-			continue
-		}
-		switch {
-		case e.Err != nil && path.Ext(e.Name) == "" && p.Source == SourceClaude: // probably a directory
-			r.unreadable(p, e.Name, e.Err)
-		case e.IsDir && p.Source == SourceClaude:
-			if err := r.addDir(directory{p.Place, p.tree, path.Join(p.at, e.Name), p.seen}); err != nil {
-				return err
-			}
-		case !e.IsDir && slices.Contains(kinds, path.Ext(e.Name)):
-			content, ok := r.read(p, e)
-			if ok && (p.Source != SourceClaude || isClaudeFile(content)) {
+		result, isScript := evaluated[e.Name]
+		switch show := path.Join(p.Show, p.at, e.Name); {
+		case isScript && !result.Helper:
+			d, problems := ofScript(show, result)
+			r.addParsed(show, p.Source, d, problems)
+		case isScript:
+		case p.Source == SourceClaude:
+			r.addClaude(p, e)
+		case !e.IsDir && slices.Contains([]string{".md", ".yaml", ".yml"}, path.Ext(e.Name)):
+			if content, ok := r.read(p, e); ok {
 				r.add(show, p.Source, content)
 			}
 		}
 	}
 	return nil
+}
+
+// addClaude adds an entry of a directory for Claude Code.
+func (r *Registry) addClaude(p directory, e regularfile.Entry) {
+	inside := directory{p.Place, p.tree, path.Join(p.at, e.Name), p.seen}
+	switch {
+	case e.IsDir:
+		if err := r.addDir(inside); err != nil {
+			r.unreadable(p, e.Name, err)
+		}
+	case path.Ext(e.Name) == ".md":
+		if content, ok := r.read(p, e); ok && isClaudeFile(content) {
+			r.add(path.Join(p.Show, inside.at), p.Source, content)
+		}
+	case e.Err != nil && path.Ext(e.Name) == "": // probably a directory
+		r.unreadable(p, e.Name, e.Err)
+	}
 }
 
 // read returns the content of a file. If the file cannot be read, it adds a problem.

@@ -329,42 +329,49 @@ func (p *parser) server(e *entry) (Server, *FileError) {
 		s.Name = strings.TrimLeft(others.ReplaceAllString(s.Name, "_"), "_-")
 		s.Name = strings.TrimRight(s.Name[:min(len(s.Name), 32)], "_")
 	}
-	fail := func(format string, args ...any) (Server, *FileError) {
-		return s, p.wrong(e.part, e.Name, format, args...)
-	}
 	if !names.MatchString(s.Name) {
-		return fail("invalid name %q of a server: use letters, digits, - and _, at most 32", e.Name)
+		return s, p.wrong(e.part, e.Name, "invalid name %q of a server: use letters, digits, - and _, at most 32", e.Name)
 	}
 	if e.Disabled {
 		return s, nil
 	}
-	program := len(e.Command) > 0 && e.Command[0] != ""
-	kind, ok := kinds()[strings.ToLower(e.Type)]
-	switch {
-	case !ok:
-		return fail("server %s: unknown type %q%s", s.Name, e.Type, didyoumean.Aside(e.Type, []string{"stdio", "http", "sse"}))
-	case program && e.URL != "":
-		return fail("server %s has both a command and a url", s.Name)
-	case !program && e.Args != nil:
-		return fail("server %s has args and no command", s.Name)
-	case !program && e.URL == "":
-		return fail("server %s has neither a command nor a url", s.Name)
-	case kind == "stdio" && !program, (kind == "http" || kind == "sse") && program:
-		return fail("server %s: type %s does not fit the rest", s.Name, e.Type)
+	if reason := e.invalid(); reason != "" {
+		return s, p.wrong(e.part, e.Name, "server %s%s", s.Name, reason)
 	}
-	if program && len(e.Headers) > 0 {
+	if e.isProgram() && len(e.Headers) > 0 {
 		p.note(e.part, s.Name, "headers", "server %s: headers are for a url", s.Name)
 	}
-	if !program && len(e.Env) > 0 {
+	if !e.isProgram() && len(e.Env) > 0 {
 		p.note(e.part, s.Name, "env", "server %s: env is for a command", s.Name)
 	}
-	s.fill(e, program, kind == "sse")
-	for _, value := range s.texts() {
+	s.fill(e)
+	for _, value := range append(s.texts(), s.Line) {
 		if asked := askedFor.FindString(value); asked != "" {
-			return fail("server %s needs %s, which coven cannot ask for: write ${NAME}, a variable of your environment", s.Name, asked)
+			return s, p.wrong(e.part, e.Name, "server %s needs %s, which coven cannot ask for: write ${NAME}, a variable of your environment", s.Name, asked)
 		}
 	}
 	return s, nil
+}
+
+func (e *entry) isProgram() bool { return len(e.Command) > 0 && e.Command[0] != "" }
+
+// invalid returns why a server with these keys cannot be used, or "".
+func (e *entry) invalid() string {
+	program := e.isProgram()
+	kind, ok := kinds()[strings.ToLower(e.Type)]
+	switch {
+	case !ok:
+		return fmt.Sprintf(": unknown type %q%s", e.Type, didyoumean.Aside(e.Type, []string{"stdio", "http", "sse"}))
+	case program && e.URL != "":
+		return " has both a command and a url"
+	case !program && e.Args != nil:
+		return " has args and no command"
+	case !program && e.URL == "":
+		return " has neither a command nor a url"
+	case kind == "stdio" && !program, (kind == "http" || kind == "sse") && program:
+		return fmt.Sprintf(": type %s does not fit the rest", e.Type)
+	}
+	return ""
 }
 
 // kinds maps the names of transports to those of coven.
@@ -376,9 +383,9 @@ func kinds() map[string]string {
 }
 
 // fill sets the server's command or address.
-func (s *Server) fill(e *entry, program, events bool) {
-	if !program {
-		s.URL, s.Events, s.Headers = withVariables(e.URL), events, texts(e.Headers)
+func (s *Server) fill(e *entry) {
+	if !e.isProgram() {
+		s.URL, s.Events, s.Headers = withVariables(e.URL), strings.EqualFold(e.Type, "sse"), texts(e.Headers)
 		return
 	}
 	s.Env = texts(e.Env)
