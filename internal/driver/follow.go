@@ -337,8 +337,14 @@ func (r *run) handle(e provider.Event) error {
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
-		r.checked(r.audit.result(e, r.calls.refused[e.ID]))
+		refused := r.calls.refused[e.ID]
+		r.checked(r.audit.result(e, refused))
 		r.job.Gate.Ended(e.ID)
+		if e.IsError && !refused {
+			if err := r.job.Emit(event.AgentToolFailed, ToolFailure(e)); err != nil {
+				return err
+			}
+		}
 		return r.stuck(r.loops.Result(e))
 	case provider.Retry:
 		r.refused(e)
@@ -448,4 +454,12 @@ func (r *run) checked(bypass error) {
 	if bypass != nil {
 		r.child.Stop(bypass)
 	}
+}
+
+// maxToolError limits the recorded error of a tool call, in characters.
+const maxToolError = 200
+
+// ToolFailure returns the record of a failed call.
+func ToolFailure(r provider.ToolResult) event.ToolFailure {
+	return event.ToolFailure{ID: r.ID, Error: oneline.Clip(r.Text, maxToolError)}
 }

@@ -225,6 +225,12 @@ type Tool struct {
 	Summary string `json:"summary"` // for people, such as: Write src/app.ts
 }
 
+// ToolFailure is the data of AgentToolFailed: the failure of a call that was allowed.
+type ToolFailure struct {
+	ID    string `json:"id"`
+	Error string `json:"error"` // the beginning, in one line
+}
+
 // Decision is the data of GateDecided: a call that reached the gate.
 type Decision struct {
 	ID         string `json:"id"` // ID of the tool call

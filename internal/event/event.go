@@ -52,6 +52,7 @@ const (
 	AgentStarted     Type = "agent.started"     // AgentStart: before the process is started
 	AgentText        Type = "agent.text"        // Text
 	AgentTool        Type = "agent.tool"        // Tool
+	AgentToolFailed  Type = "agent.tool.failed" // ToolFailure
 	AgentRetry       Type = "agent.retry"       // Text
 	AgentMessage     Type = "agent.message"     // Message: before the agent receives it
 	AgentUsage       Type = "agent.usage"       // Usage

@@ -167,6 +167,8 @@ func agentStory(e event.Event) string {
 		}
 	case event.AgentTool:
 		return "  → " + event.As[event.Tool](e).Summary
+	case event.AgentToolFailed:
+		return "  ✗ " + event.As[event.ToolFailure](e).Error
 	case event.AgentMessage:
 		m := event.As[event.Message](e)
 		return indent(m.By+": "+m.Text, "  » ")

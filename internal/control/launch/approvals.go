@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -178,8 +179,14 @@ func (a asking) question(q gate.Question) (event.Approval, chan session.Request)
 		Input: recordedInput(q.Call.Input), Reason: q.Reason, Reversible: q.Reversible, Until: clock.Now().Add(a.timeout).UTC().Round(0),
 	}
 	e.Impact = impact(q, strings.TrimPrefix(q.Path, a.root+"/"))
-	if q.Path != "" && q.Permission == permission.FileWrite {
-		e.Preview = preview(q, a.root)
+	switch q.Permission {
+	case permission.FileWrite:
+		if q.Path != "" {
+			e.Preview = preview(q, a.root)
+		}
+	case permission.FileRead, permission.BashExecute, permission.AgentSpawn, tool.FreeApproval: // Subject says everything
+	default:
+		e.Preview = arguments(q.Call.Input)
 	}
 	return e, answers
 }
@@ -255,6 +262,18 @@ func recordedInput(input json.RawMessage) json.RawMessage {
 	}
 	text, _ := json.Marshal(strings.ToValidUTF8(string(input[:maxRecorded]), "") + "…") // cannot fail for a string
 	return text
+}
+
+// arguments returns the arguments of a call for a person, or "" if there are none.
+func arguments(input json.RawMessage) string {
+	var text bytes.Buffer
+	if string(input) == "{}" || json.Indent(&text, input, "", "  ") != nil {
+		return ""
+	}
+	if text.Len() > maxRecorded {
+		return strings.ToValidUTF8(text.String()[:maxRecorded], "") + "\n(the rest is not shown)\n"
+	}
+	return text.String()
 }
 
 // impact describes the effect of a call in one line.

@@ -234,7 +234,7 @@ func TestConversation(t *testing.T) {
 	if !slices.Equal(b.gate.asked, []string{"write", "fail", "panic"}) || b.gate.ended != 3 {
 		t.Errorf("%v %d", b.gate.asked, b.gate.ended)
 	}
-	if got := strings.Join(b.said, " "); got != "agent.text agent.usage agent.tool agent.tool agent.tool agent.tool agent.tool warning agent.text agent.usage" {
+	if got := strings.Join(b.said, " "); got != "agent.text agent.usage agent.tool agent.tool agent.tool.failed agent.tool agent.tool.failed agent.tool agent.tool.failed agent.tool warning agent.tool.failed agent.text agent.usage" {
 		t.Error(got)
 	}
 	recalled, complete, err := driver.Recall(t.Context(), chat.Log{}, strings.NewReader(b.log.String()))

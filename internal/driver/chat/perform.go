@@ -84,11 +84,21 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 		return provider.ToolResult{}, err
 	}
 	text, err := c.run(ctx, asked)
-	if err != nil {
-		return provider.ToolResult{ID: call.ID, Text: err.Error(), IsError: true}, nil //nolint:nilerr // the error is a result for the model
+	if err != nil { // it is a result for the model
+		result := provider.ToolResult{ID: call.ID, Text: err.Error(), IsError: true}
+		if errors.As(err, new(refusal)) {
+			return result, nil
+		}
+		return result, c.job.Emit(event.AgentToolFailed, driver.ToolFailure(result))
 	}
 	return provider.ToolResult{ID: call.ID, Text: text}, nil
 }
+
+// refusal is the message of the gate about a call that it refused.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
 
 // run runs a call if the gate allows it. The text and the error are both for the model.
 func (c *conversation) run(ctx context.Context, call gate.Call) (text string, err error) {
@@ -102,7 +112,7 @@ func (c *conversation) run(ctx context.Context, call gate.Call) (text string, er
 	}
 	verdict := c.job.Gate.Decide(ctx, call)
 	if !verdict.Allow {
-		return "", errors.New(verdict.Message)
+		return "", refusal(verdict.Message)
 	}
 	if verdict.Input != nil {
 		call.Input = verdict.Input
