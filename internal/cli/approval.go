@@ -94,7 +94,7 @@ func (a *App) askApproval(ctx context.Context, c *control.Controller, task strin
 	if err != nil {
 		return err
 	}
-	if err := a.Showf("%s", terminal.Approval(q.Of.Approval)); err != nil {
+	if err := a.Showf("%s  %s\n%s", terminal.Printable(q.Task), terminal.Clip(q.Title, 80), terminal.Approval(q.Of.Approval)); err != nil {
 		return err
 	}
 	for {

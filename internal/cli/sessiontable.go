@@ -147,20 +147,26 @@ func stateColor(views []session.View, row int) string {
 	if row == 0 {
 		return ""
 	}
-	switch v := views[row-1].Shown(); v.Status {
+	v := views[row-1].Shown()
+	return statusColor(v.Status, v.Reason)
+}
+
+// statusColor returns the SGR code of the color of a state, or "".
+func statusColor(status event.Status, reason event.WaitReason) string {
+	switch status {
 	case session.Running:
 		return "36" // cyan
 	case session.Completed:
-		return "32" // green
+		return terminal.Green
 	case session.Waiting:
-		if v.Reason == event.WaitLimit {
+		if reason == event.WaitLimit {
 			return ""
 		}
-		return "33" // yellow: a person can do something
+		return terminal.Yellow // a person can do something
 	case session.Interrupted:
-		return "33"
+		return terminal.Yellow
 	case session.Failed, session.Blocked, session.Damaged, session.Gone:
-		return "31" // red
+		return terminal.Red
 	}
 	return ""
 }

@@ -92,18 +92,10 @@ func tableLine(width int, columns []*column, widths map[*column]int, row int) st
 		text := ansi.Truncate(terminal.Printable(c.cells[row]), room, "…")
 		pad := room - ansi.StringWidth(text)
 		if c.color != nil && text != "" {
-			text = colorize(text, c.color(row))
+			text = terminal.Color(text, c.color(row))
 		}
 		b.WriteString(text + strings.Repeat(" ", pad) + gap)
 		used += room + len(gap)
 	}
 	return strings.TrimRight(b.String(), " ")
-}
-
-// colorize adds an SGR code to a text, unless the code is empty.
-func colorize(text, code string) string {
-	if code == "" {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[m"
 }

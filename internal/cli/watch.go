@@ -58,9 +58,10 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 		c.Unsandboxed = a.acceptUnsandboxed
 	}
 	c.Observer = control.Observer{
+		Began: a.shown.Name,
 		Event: a.seeing(c, asJSON),
 		Ended: func(o control.Outcome) {
-			_ = a.Showf("%s\n  session: %s\n", terminal.PrintableLines(outcomeText(o)), session.Dir+"/"+o.Session) // nothing else can report the error
+			_ = a.Showf("%s\n  session: %s\n", a.outcome(o), session.Dir+"/"+o.Session) // nothing else can report the error
 		},
 		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // nothing else can report the error
 	}
@@ -77,7 +78,7 @@ func (a *App) WatchEnds(c *control.Controller) (stop func()) {
 		return ""
 	})
 	c.Observer.Ended = func(o control.Outcome) {
-		_ = a.Showf("%s\n", terminal.PrintableLines(outcomeText(o))) // nothing else can report the error
+		_ = a.Showf("%s\n", a.outcome(o)) // nothing else can report the error
 	}
 	return stop
 }
@@ -99,6 +100,20 @@ type display struct {
 	*terminal.Screen
 	json    bool            // prints only events
 	missing map[string]bool // missing agent CLIs that were reported
+}
+
+// outcome returns how a session ended, in the color of its state.
+func (a *App) outcome(o control.Outcome) string {
+	text := terminal.PrintableLines(outcomeText(o))
+	if !a.Color() {
+		return text
+	}
+	first, rest, more := strings.Cut(text, "\n")
+	first = terminal.Color(first, statusColor(o.Status, o.Reason))
+	if more {
+		first += "\n" + rest
+	}
+	return first
 }
 
 // outcomeText describes how a session ended.
@@ -124,6 +139,9 @@ func outcomeText(e control.Outcome) string {
 
 // screen returns the screen for running tasks. It prints JSON lines, or the text that draw returns.
 func (a *App) screen(asJSON bool, draw func(event.Event) string) *terminal.Screen {
+	if a.Color() {
+		draw = terminal.Colored(draw)
+	}
 	switch {
 	case asJSON:
 		return terminal.New(a.Out, terminal.JSONLine, nil)

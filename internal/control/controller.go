@@ -62,10 +62,11 @@ type Controller struct {
 // Observer receives the events of running sessions, in the goroutine of the session. Nil functions are not
 // called.
 type Observer struct {
-	Event  func(event.Event) // an event of a running session, beginning with those since its last start
-	Spawns []event.Observer  // observers of subagents; each runs in its own goroutine, and its errors become notices
-	Ended  func(Outcome)     // a session has stopped running
-	Notice func(Notice)      // a message to a person
+	Began  func(task, title string) // a session begins or continues
+	Event  func(event.Event)        // an event of a running session, beginning with those since its last start
+	Spawns []event.Observer         // observers of subagents; each runs in its own goroutine, and its errors become notices
+	Ended  func(Outcome)            // a session has stopped running
+	Notice func(Notice)             // a message to a person
 }
 
 // Notice is a message to a person that is not in a journal.
@@ -193,6 +194,9 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: workspace.Commands{Workspace: ws, Idle: idle, Locks: c.Project.Env.CheckLocks()}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch), StopTurn: c.stopTurn,
 		},
+	}
+	if c.Observer.Began != nil && info.Tracker != project.NoTracker { // the ID of other tasks is their title
+		c.Observer.Began(item.Task.ID, info.Query)
 	}
 	if see := c.Observer.Event; see != nil {
 		for _, e := range s.Journal.Since(event.SessionStarted, event.SessionResumed) {

@@ -33,8 +33,9 @@ type Live struct {
 
 	mu     sync.Mutex
 	tasks  []*liveTask // ordered by start
-	drawn  []string    // lines on the terminal
-	prompt Prompt      // open question
+	titles map[string]string
+	drawn  []string // lines on the terminal
+	prompt Prompt   // open question
 	hidden bool
 	stop   chan struct{}
 	once   sync.Once
@@ -42,18 +43,25 @@ type Live struct {
 
 // liveTask is a running task.
 type liveTask struct {
-	id, step, doing string
-	since           time.Time
-	spent           provider.Usage // by completed steps
-	current         provider.Usage // by the running step so far
+	id, title, step, doing string
+	since                  time.Time
+	spent                  provider.Usage // by completed steps
+	current                provider.Usage // by the running step so far
 }
 
 // NewLive returns live lines on out. size returns the size of the terminal, and term is
 // its type. keys may be nil.
 func NewLive(out io.Writer, size func() (int, int), now func() time.Time, keys *Keyboard, term string) *Live {
-	l := &Live{out: out, size: size, now: now, keys: keys, term: term, stop: make(chan struct{})}
+	l := &Live{out: out, size: size, now: now, keys: keys, term: term, stop: make(chan struct{}), titles: map[string]string{}}
 	go l.watch()
 	return l
+}
+
+// name gives the line of a task its title.
+func (l *Live) name(task, title string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.titles[task] = title
 }
 
 // print writes lines above the live lines and updates them with the event.
@@ -250,9 +258,12 @@ func (l *Live) lines() []string {
 	return lines
 }
 
+// liveTitle is the length of a title in a live line, in characters.
+const liveTitle = 24
+
 func (t *liveTask) line(now time.Time) string {
 	used := t.spent.Add(t.current)
-	parts := []string{t.id, t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
+	parts := []string{strings.TrimSpace(t.id + "  " + Clip(t.title, liveTitle)), t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
 	if tokens := used.Tokens(); tokens > 0 {
 		parts = append(parts, Tokens(tokens))
 	}
@@ -290,7 +301,7 @@ func (l *Live) task(id string) *liveTask {
 			return t
 		}
 	}
-	t := &liveTask{id: id}
+	t := &liveTask{id: id, title: l.titles[id]}
 	l.tasks = append(l.tasks, t)
 	return t
 }

@@ -49,6 +49,13 @@ func New(out io.Writer, draw func(event.Event) string, live *Live) *Screen {
 // See shows an event. It does not block.
 func (s *Screen) See(e event.Event) { s.put(shown{event: e}) }
 
+// Name gives the live line of a task its title.
+func (s *Screen) Name(task, title string) {
+	if s.live != nil {
+		s.live.name(task, title)
+	}
+}
+
 // Say shows lines without an event. It does not block.
 func (s *Screen) Say(text string) { s.put(shown{text: text}) }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
@@ -66,10 +67,16 @@ func stat(p control.Page) string {
 	return b.String()
 }
 
+// longIndex matches the object IDs of a patch, which it has in full. git shows people abbreviated ones.
+var longIndex = lazyregexp.New(`^index ([0-9a-f]{7})[0-9a-f]{33,57}\.\.([0-9a-f]{7})[0-9a-f]{33,57}`)
+
 // Diff formats a diff for a terminal: it makes control characters visible, and with color it uses the
 // colors of git.
 func Diff(patch string, color bool) string {
 	lines := strings.Split(safe(patch), "\n")
+	for i, line := range lines {
+		lines[i] = longIndex.ReplaceAllString(line, "index ${1}..${2}")
+	}
 	if !color {
 		return strings.Join(lines, "\n")
 	}

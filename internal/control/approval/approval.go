@@ -23,6 +23,7 @@ const pollInterval = 50 * time.Millisecond
 // Question is an open question.
 type Question struct {
 	Task    string           `json:"task"`
+	Title   string           `json:"title"` // of the task
 	Session string           `json:"session_id"`
 	Chain   []string         `json:"parent_chain"` // from the user to the agent that asks
 	Of      session.Approval `json:"question"`
@@ -54,7 +55,7 @@ func questions(v session.View) (all []Question) {
 				chain = s.ParentChain
 			}
 		}
-		all = append(all, Question{Task: v.Task, Session: v.ID, Chain: chain, Of: open, dir: v.Dir})
+		all = append(all, Question{Task: v.Task, Title: v.Info.Query, Session: v.ID, Chain: chain, Of: open, dir: v.Dir})
 	}
 	return all
 }
