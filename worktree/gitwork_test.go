@@ -65,6 +65,9 @@ func TestRemoveStoresGitWork(t *testing.T) {
 			ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "killed"}))
 			equal(t, "gone", exists(w.Admin), false)
 			kept := gitIn(t, r.Root, "rev-list", "--all", "--reflog")
+			if isolated {
+				kept += unbundled(t, r, ref)
+			}
 			for what, oid := range commits {
 				if !strings.Contains(kept, oid) {
 					t.Errorf("the commit of %s is lost", what)

@@ -218,6 +218,9 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 	}
 	reachable := c.reachable()
 	for _, s := range stores[1:] { // objects that git refused are stored as files
+		if bundle, has := s[strings.ReplaceAll(rescue.BundleName, rescue.GitDirName, ".git")]; has {
+			c.unbundle(bundle.content, reachable)
+		}
 		for name := range s {
 			if _, oid, found := strings.Cut(name, ".git/common/objects/"); found {
 				reachable[strings.ReplaceAll(oid, "/", "")] = true
@@ -233,6 +236,21 @@ func (c *doomedCase) mustHave(before *inventory, when string) {
 	for oid, name := range before.commits {
 		if !reachable[oid] && now.commits[oid] == "" {
 			lost = append(lost, fmt.Sprintf("commit %s of %s", oid, name))
+		}
+	}
+}
+
+// unbundle adds the objects of a bundle to those that are reachable.
+func (c *doomedCase) unbundle(bundle string, reachable map[string]bool) {
+	c.t.Helper()
+	file, clone := filepath.Join(c.t.TempDir(), "bundle"), filepath.Join(c.t.TempDir(), "clone")
+	write(c.t, file, bundle)
+	gitIn(c.t, c.repo.Root, "clone", "-q", "--mirror", "--shared", c.repo.Root, clone)
+	for line := range strings.Lines(gitIn(c.t, clone, "bundle", "unbundle", file)) {
+		commit, _, _ := strings.Cut(line, " ")
+		for object := range strings.Lines(gitIn(c.t, clone, "rev-list", "--objects", commit)) {
+			oid, _, _ := strings.Cut(strings.TrimSuffix(object, "\n"), " ")
+			reachable[oid] = true
 		}
 	}
 }

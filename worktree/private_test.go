@@ -3,6 +3,7 @@ package worktree
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,32 +13,71 @@ import (
 )
 
 // Content that may be secret is in no object of the repository, so that `git push --mirror` does not publish it: ignored
-// files, files that are left out of a change by their names, staged files, and the configuration in git directories.
+// files, files that are left out of a change by their names, staged files, the configuration in git directories, and
+// commits that are on no branch, of which a stash has ignored files.
 func TestRescuePublishesNoSecrets(t *testing.T) {
-	r := sample(t)
-	ctx := t.Context()
-	w := add(t, r, "T")
-	key := "SECRET -----BEGIN RSA " + "PRIVATE KEY-----\nMIIE"
-	for name, secret := range secretFiles() {
-		write(t, filepath.Join(w.Path, name), secret)
-	}
-	gitIn(t, w.Path, "init", "-q", "nested")
-	gitIn(t, filepath.Join(w.Path, "nested"), "config", "http.extraHeader", "SECRET nested")
-	write(t, filepath.Join(w.Path, "open"), "for all")
-	write(t, filepath.Join(w.Path, "file1.txt"), key)
+	for _, format := range []string{"sha1", "sha256"} {
+		t.Run(format, func(t *testing.T) {
+			r := sample(t, "--object-format="+format)
+			ctx := t.Context()
+			w := isolated(t, r, "T")
+			key := "SECRET -----BEGIN RSA " + "PRIVATE KEY-----\nMIIE"
+			commits := strayCommits(t, w)
+			for name, secret := range secretFiles() {
+				write(t, filepath.Join(w.Path, name), secret)
+			}
+			gitIn(t, w.Path, "init", "-q", "nested")
+			gitIn(t, filepath.Join(w.Path, "nested"), "config", "http.extraHeader", "SECRET nested")
+			write(t, filepath.Join(w.Path, "open"), "for all")
+			write(t, filepath.Join(w.Path, "file1.txt"), key)
 
-	ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "rejected"}))
-	equal(t, "changed", rescued(t, r, ref, "file1.txt"), key)
-	equal(t, "open", rescued(t, r, ref, "open"), "for all")
-	for name, secret := range secretFiles() {
-		equal(t, name, rescued(t, r, ref, name), secret)
+			ref := value[string](t)(Remove(ctx, w, RemoveRequest{Note: "rejected"}))
+			equal(t, "changed", rescued(t, r, ref, "file1.txt"), key)
+			equal(t, "open", rescued(t, r, ref, "open"), "for all")
+			for name, secret := range secretFiles() {
+				equal(t, name, rescued(t, r, ref, name), secret)
+			}
+			equal(t, "nested", strings.Contains(rescued(t, r, ref, "nested/"+rescue.GitDirName+"/config"), "SECRET nested"), true)
+			equal(t, "commits", unbundled(t, r, ref), commits)
+			mirror := filepath.Join(t.TempDir(), "mirror")
+			gitIn(t, r.Root, "init", "-q", "--bare", "--object-format="+format, mirror)
+			gitIn(t, r.Root, "push", "-q", "--mirror", mirror)
+			equal(t, "pushed", strings.Count(objectsIn(t, mirror), "SECRET"), 0)
+			equal(t, "mode", value[os.FileInfo](t)(os.Stat(r.StatePath("private"))).Mode().Perm(), 0o700)
+		})
 	}
-	equal(t, "nested", strings.Contains(rescued(t, r, ref, "nested/"+rescue.GitDirName+"/config"), "SECRET nested"), true)
-	mirror := filepath.Join(t.TempDir(), "mirror")
-	gitIn(t, r.Root, "init", "-q", "--bare", mirror)
-	gitIn(t, r.Root, "push", "-q", "--mirror", mirror)
-	equal(t, "pushed", strings.Count(objectsIn(t, mirror), "SECRET"), 0)
-	equal(t, "mode", value[os.FileInfo](t)(os.Stat(r.StatePath("private"))).Mode().Perm(), 0o700)
+}
+
+// strayCommits makes commits with secrets that are on no branch, by stashing and by detaching HEAD, and returns them.
+func strayCommits(t *testing.T, w *repo.Worktree) string {
+	t.Helper()
+	write(t, filepath.Join(w.Path, "x.log"), "SECRET stashed")
+	gitIn(t, w.Path, "stash", "-q", "--all")
+	write(t, filepath.Join(w.Path, "untracked"), "SECRET untracked")
+	gitIn(t, w.Path, "stash", "-q", "-u")
+	gitIn(t, w.Path, "checkout", "-q", "--detach")
+	write(t, filepath.Join(w.Path, "id_rsa"), "SECRET detached")
+	gitIn(t, w.Path, "add", "id_rsa")
+	gitIn(t, w.Path, "commit", "-qm", "off the branch")
+	commits := strings.Fields(gitIn(t, w.Path, "rev-parse", "HEAD", "stash", "stash@{1}"))
+	slices.Sort(commits)
+	return strings.Join(commits, "\n")
+}
+
+// unbundled returns the sorted commits in a rescue that are on no branch, a line each. It reads them into a clone.
+func unbundled(t *testing.T, r *repo.Repo, ref string) string {
+	t.Helper()
+	clone := filepath.Join(t.TempDir(), "clone")
+	gitIn(t, r.Root, "clone", "-q", "--mirror", "--no-local", r.Root, clone)
+	heads := gitIn(t, clone, "bundle", "unbundle", filepath.Join(exported(t, r, ref), rescue.BundleName))
+	var commits []string
+	for line := range strings.Lines(heads) {
+		commit, _, _ := strings.Cut(line, " ")
+		gitIn(t, clone, "rev-list", "--objects", commit)
+		commits = append(commits, commit)
+	}
+	slices.Sort(commits)
+	return strings.Join(commits, "\n")
 }
 
 // secretFiles returns files that an agent leaves, with their contents.

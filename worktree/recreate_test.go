@@ -255,7 +255,7 @@ func TestRecreateKeepsWhatTheRegistrationHad(t *testing.T) {
 	must(t, err)
 	rescues := value[[]rescue.Info](t)(rescue.List(ctx, r, "T"))
 	equal(t, "rescues", len(rescues), 1)
-	equal(t, "commit", gitIn(t, r.Root, "rev-parse", rescues[0].Ref+"^2"), lost)
+	equal(t, "commit", unbundled(t, r, rescues[0].Ref), lost)
 	equal(t, "staged", rescued(t, r, rescues[0].Ref, "b"), "staged")
 }
 

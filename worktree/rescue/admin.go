@@ -47,7 +47,7 @@ func rescueAdmin(ctx context.Context, w *repo.Worktree, note, commit string, nee
 	if err != nil {
 		return Info{}, err
 	}
-	return storeParts(ctx, w, note, tree, private, own.commits)
+	return storeParts(ctx, w, note, tree, private, own.bases)
 }
 
 // treeOf returns the tree of a commit, or an empty one without a commit.

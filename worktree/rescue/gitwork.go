@@ -36,6 +36,8 @@ type GitWork struct {
 	// commits are those that neither the branch nor another ref of the repository reaches: of a detached
 	// HEAD, of branches and the stash in the private common directory, and those named in files.
 	commits []string
+	// bases are the commits from which those start, and that a ref of the repository reaches.
+	bases []string
 }
 
 // Empty reports whether there is no such work.
@@ -69,7 +71,7 @@ func FindGitWork(ctx context.Context, w *repo.Worktree, tree string) (GitWork, e
 	}
 	found.staged = slices.DeleteFunc(found.staged, func(e object.Entry) bool { return kinds[e.Oid] != "blob" })
 	named = slices.DeleteFunc(named, func(oid string) bool { return kinds[oid] != "commit" && kinds[oid] != "tag" })
-	found.commits, err = unkept(ctx, w, named)
+	found.commits, found.bases, err = unkept(ctx, w, named)
 	return found, err
 }
 
@@ -220,18 +222,19 @@ func takeObjects(ctx context.Context, w *repo.Worktree, oids []string, files map
 	return kinds, nil
 }
 
-// unkept returns the commits that neither the task's branch nor a ref that outlasts the worktree reaches.
-func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, error) {
+// unkept returns the commits that neither the task's branch nor a ref that outlasts the worktree reaches, and the commits
+// from which these start.
+func unkept(ctx context.Context, w *repo.Worktree, commits []string) (own, bases []string, err error) {
 	if len(commits) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	refs, err := w.Repo.Git().Refs(ctx, "refs/")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	tip, err := w.TipIfAny(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	asked := strings.Join(commits, "\n") + "\n"
 	if tip != "" {
@@ -242,15 +245,19 @@ func unkept(ctx context.Context, w *repo.Worktree, commits []string) ([]string, 
 			asked += "^" + ref.Oid + "\n"
 		}
 	}
-	out, err := w.Repo.Git().Feed(ctx, []byte(asked), "rev-list", "--stdin")
+	out, err := w.Repo.Git().Feed(ctx, []byte(asked), "rev-list", "--boundary", "--stdin")
 	if err != nil {
-		return nil, fmt.Errorf("find commits that no ref keeps: %w", err)
+		return nil, nil, fmt.Errorf("find commits that no ref keeps: %w", err)
 	}
 	only := map[string]bool{}
 	for oid := range strings.FieldsSeq(string(out)) {
-		only[oid] = true
+		if base, isBase := strings.CutPrefix(oid, "-"); isBase {
+			bases = append(bases, base)
+		} else {
+			only[oid] = true
+		}
 	}
-	return slices.DeleteFunc(commits, func(oid string) bool { return !only[oid] }), nil
+	return slices.DeleteFunc(commits, func(oid string) bool { return !only[oid] }), bases, nil
 }
 
 // ReservedDiffer reports whether the reserved files of two trees differ. Those of a commit are always the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/content"
@@ -85,7 +86,39 @@ func (p *Private) takeSecrets(ctx context.Context, w *repo.Worktree, tree string
 	return content.EditTree(ctx, &repo.Worktree{Repo: w.Repo, Name: content.ScratchName}, g, tree, edits)
 }
 
-// addWork adds the files and the staged entries of work in a git directory.
+// BundleName is the name of the commits in a rescue, in the format of `git bundle`.
+const BundleName = GitDirName + "/commits.bundle"
+
+// addCommits adds a bundle of the commits of work in a git directory. They may contain secrets: `git stash --all` makes a
+// commit of ignored files.
+func (p *Private) addCommits(ctx context.Context, own GitWork) error {
+	if len(own.commits) == 0 {
+		return nil
+	}
+	var bundle, wanted strings.Builder
+	if p.repo.Format == "sha256" {
+		bundle.WriteString("# v3 git bundle\n@object-format=sha256\n")
+	} else {
+		bundle.WriteString("# v2 git bundle\n")
+	}
+	for _, oid := range own.bases {
+		bundle.WriteString("-" + oid + "\n")
+		wanted.WriteString("^" + oid + "\n")
+	}
+	for _, oid := range own.commits {
+		bundle.WriteString(oid + " refs/rescued/" + oid + "\n")
+		wanted.WriteString(oid + "\n")
+	}
+	pack, err := p.repo.Git().Feed(ctx, []byte(wanted.String()), "pack-objects", "--quiet", "--revs", "--stdout")
+	if err != nil {
+		return fmt.Errorf("store commits that no ref keeps: %w", err)
+	}
+	bundle.WriteString("\n")
+	bundle.Write(pack)
+	return p.Add(ctx, BundleName, []byte(bundle.String()))
+}
+
+// addWork adds the files, the staged entries and the commits of work in a git directory.
 func (p *Private) addWork(ctx context.Context, w *repo.Worktree, own GitWork) error {
 	if err := p.addFiles(ctx, w, own.files); err != nil {
 		return err
@@ -100,7 +133,7 @@ func (p *Private) addWork(ctx context.Context, w *repo.Worktree, own GitWork) er
 		}
 		p.entries = append(p.entries, e)
 	}
-	return nil
+	return p.addCommits(ctx, own)
 }
 
 // Store stores the part and returns its commit, or "" if the part is empty.

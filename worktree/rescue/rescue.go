@@ -1,6 +1,7 @@
 // Package rescue stores content that exists only in a worktree before the worktree is removed, and shows it. A rescue has
-// two parts. Commits, and the files that git shows, are in the repository, under refs/coven/rescue. Everything else may
-// be secret: ignored files, files that are left out of a change or look like secrets, staged content, and git directories.
+// two parts. The branch, and the files that git shows, are in the repository, under refs/coven/rescue. Everything else may
+// be secret: ignored files, files that are left out of a change or look like secrets, staged content, git directories, and
+// commits that are on no branch, such as those of `git stash --all`.
 // It is in a repository of coven's own, which no remote sees: see Private.
 package rescue
 
@@ -71,7 +72,7 @@ type Info struct {
 // refs/coven/rescue/<name>/<n>, and returns that ref: tracked and untracked files, and in the private part ignored files
 // up to 10 MB in total (all with keepBig), and the git directories of nested repositories, renamed because git does
 // not store .git. From the worktree's own git directory, it stores staged content, a merge or rebase in
-// progress, and commits that are on no branch. If there are more than 10 MB of ignored files, it fails with
+// progress, and commits that are on no branch, as a bundle. If there are more than 10 MB of ignored files, it fails with
 // an *IgnoredError.
 func Take(ctx context.Context, w *repo.Worktree, note string, keepBig bool) (ref string, err error) {
 	p := CapIgnored
@@ -126,7 +127,7 @@ func Store(ctx context.Context, w *repo.Worktree, note string, p Policy) (Info, 
 	if tree, err = private.takeSecrets(ctx, w, tree); err != nil {
 		return Info{}, err
 	}
-	return storeParts(ctx, w, note, tree, private, own.commits)
+	return storeParts(ctx, w, note, tree, private, own.bases)
 }
 
 // StoreStaged stores the files of a worktree, whose staged tree is given, on top of the branch's tip.
@@ -181,8 +182,8 @@ func StoreTree(ctx context.Context, w *repo.Worktree, note, tree string) (Info, 
 }
 
 // storeParts stores the private part, then creates a commit and the next free ref. The commit's parents are the branch's
-// tip and commits.
-func storeParts(ctx context.Context, w *repo.Worktree, note, tree string, private *Private, commits []string) (Info, error) {
+// tip and the bases of commits in the private part, which last as long as the rescue.
+func storeParts(ctx context.Context, w *repo.Worktree, note, tree string, private *Private, bases []string) (Info, error) {
 	part, err := private.Store(ctx)
 	if err != nil {
 		return Info{}, err
@@ -191,8 +192,9 @@ func storeParts(ctx context.Context, w *repo.Worktree, note, tree string, privat
 	if err != nil {
 		return Info{}, err
 	}
-	parents := slices.DeleteFunc(slices.Clone(commits), func(oid string) bool { return oid == tip })
+	parents := bases
 	if tip != "" {
+		parents = slices.DeleteFunc(slices.Clone(bases), func(oid string) bool { return w.Repo.Git().KnownAncestor(ctx, oid, tip) })
 		parents = slices.Insert(parents, 0, tip)
 	}
 	info := Info{Note: note, Time: time.Now(), Private: part}

@@ -4,6 +4,7 @@ package rescue
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // NewRescue returns the command coven rescue.
@@ -161,10 +163,10 @@ If something has changed again since, nothing is restored. The present state is 
 first, so that restoring can be undone.
 
 A stored worktree is checked out into a new directory: give it with --to. What was only in
-its git directory is in .git.coven-rescue there: staged files in staged/STAGE, and the files
-of a merge or rebase in progress. Ignored files are restored, too. git show does not show
-them: coven keeps them in .git/coven/private. Commits that no branch had are parents of the
-rescue: git log coven/rescue/TASK/N shows them.
+its git directory is in .git.coven-rescue there: staged files in staged/STAGE, the files of
+a merge or rebase in progress, and commits that no branch had, such as stashes, in
+commits.bundle: git bundle unbundle reads and lists them. Ignored files are restored, too.
+git show does not show any of these: coven keeps them in .git/coven/private.
 
 RESCUE is a name that coven rescue list prints, its ref, or a task for its newest rescue.`,
 		Example: "  coven rescue restore bd-12#2\n  coven rescue restore bd-12#1 --to ../bd-12", Args: cobra.ExactArgs(1),
@@ -198,7 +200,16 @@ func (o restoreOptions) run(ctx context.Context, a *cli.App, p *project.Project,
 	if err := rescue.Export(ctx, p, r, dir); err != nil {
 		return err
 	}
-	return a.Printf("restored in %s\n", terminal.Printable(o.to))
+	commits := ""
+	if bundle := filepath.Join(o.to, rescue.BundleName); exists(bundle) {
+		commits = "commits that no branch has: git bundle unbundle " + shellword.Word(bundle) + "\n"
+	}
+	return a.Printf("restored in %s\n%s", terminal.Printable(o.to), terminal.PrintableLines(commits))
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 // undo asks for confirmation and undoes changes.

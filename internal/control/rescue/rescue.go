@@ -158,6 +158,9 @@ func Restore(ctx context.Context, p *project.Project, r Stored) (undo Stored, er
 	return newStored(info), err
 }
 
+// BundleName is the name of the commits that no branch had, in the directory of a restored worktree.
+const BundleName = rescue.BundleName
+
 // Export checks the files of a stored worktree out into a new directory.
 func Export(ctx context.Context, p *project.Project, r Stored, dir string) error {
 	err := rescue.Export(ctx, p.Repo, r.info, dir)
