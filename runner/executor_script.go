@@ -9,6 +9,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/runner/engine"
@@ -107,7 +109,7 @@ func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 
 // result returns the result of a leaf that ran a command, which is called what in errors.
 func (r Ran) result(what string) event.Result {
-	result := event.Result{Output: strings.TrimSpace(r.Output), ExitCode: r.ExitCode}
+	result := event.Result{Output: strings.TrimSpace(ansi.Strip(r.Output)), ExitCode: r.ExitCode}
 	switch {
 	case r.Stopped != "":
 		result.Error, result.ErrorType = what+" was stopped: "+r.Stopped, event.ErrorTimeout

@@ -62,7 +62,7 @@ func writeConfig(ctx context.Context, a *cli.App, p *project.Project) error {
 	if len(found) > 0 {
 		said, next = "checks found: "+strings.Join(found, ", "), `coven run -p "add a --version flag"`
 	}
-	if installs := detect.Installers(p.Repo.Root); len(installs) > 0 {
+	if installs := detect.Setup(p.Repo.Root); len(installs) > 0 {
 		said += "\nworktrees begin without installed dependencies; to install or link them: see worktree in .coven/config.yaml"
 	}
 	if tools, err := project.Packers(p.Repo.Root); err == nil && len(tools) > 0 { // coven doctor reports the error
@@ -99,7 +99,7 @@ func worktreeText(ctx context.Context, r *worktree.Repo) (string, error) {
 	if detect.Submodules(r.Root) {
 		settings += "  # Worktrees have the submodules of your checkout.\n  submodules: true\n"
 	}
-	if installs := detect.Installers(r.Root); len(installs) > 0 {
+	if installs := detect.Setup(r.Root); len(installs) > 0 {
 		list, err := yaml.Marshal(installs)
 		if err != nil {
 			return "", err

@@ -7,28 +7,66 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Checks detects how a repository is tested. checks are commands in the order in which they run; found describes
-// their sources: "npm test (package.json)". A Makefile with a target test replaces all others. Unreadable files
-// count as missing.
+// their sources: "npm test (package.json)". A Makefile or justfile with a target test replaces all others. If there is nothing
+// at the top, the projects in directories there are tested. Unreadable files count as missing.
 func Checks(root string) (checks, found []string) {
-	t := top(root)
-	for _, tests := range []func(top) (command, file string){top.make, top.node, top.golang, top.cargo, top.jvm, top.python, top.ruby} {
-		command, file := tests(t)
-		if command == "" {
-			continue
-		}
-		checks, found = append(checks, command), append(found, command+" ("+file+")")
-		if command == "make test" {
-			break
+	if checks, found = checksIn(root); len(checks) > 0 {
+		return checks, found
+	}
+	for _, dir := range projectDirs(root) {
+		below, _ := checksIn(filepath.Join(root, dir))
+		for _, command := range below {
+			command = "cd " + shellword.Word(dir) + " && " + command
+			checks, found = append(checks, command), append(found, command+" ("+dir+"/)")
 		}
 	}
 	return checks, found
+}
+
+// checksIn detects how the project in a directory is tested.
+func checksIn(dir string) (checks, found []string) {
+	t := top(dir)
+	if command, file := t.target("test"); command != "" {
+		return []string{command}, []string{command + " (" + file + ")"}
+	}
+	for _, tests := range []func(top) (command, file string){top.check, top.node, top.golang, top.cargo, top.jvm, top.python, top.ruby, top.known} {
+		if command, file := tests(t); command != "" {
+			checks, found = append(checks, command), append(found, command+" ("+file+")")
+		}
+	}
+	return checks, found
+}
+
+// maxProjects limits the directories whose projects are tested.
+const maxProjects = 6
+
+// notProjects lists directories that contain projects of others, or projects that are no part of this one.
+var notProjects = []string{"node_modules", "vendor", "third_party", "testdata", "examples", "example", "docs", "fixtures", "target", "build", "dist"}
+
+// projectDirs returns the directories at the top of a checkout that may contain projects.
+func projectDirs(root string) (dirs []string) {
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !slices.Contains(notProjects, e.Name()) && len(dirs) < maxProjects {
+			if checks, _ := checksIn(filepath.Join(root, e.Name())); len(checks) > 0 {
+				dirs = append(dirs, e.Name())
+			}
+		}
+	}
+	return dirs
 }
 
 // top is the directory at the top of a checkout.
@@ -67,12 +105,29 @@ func (t top) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-var testTarget = lazyregexp.New(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?test(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
-
-func (t top) make() (command, file string) {
+// target returns the command that makes a target of a Makefile, or runs a recipe of a justfile.
+func (t top) target(name string) (command, file string) {
+	rule := regexp.MustCompile(`(?m)^(?:[^\s:#=][^:#=\n]*[ \t])?` + name + `(?:[ \t][^:#=\n]*)?[ \t]*::?(?:[^:=]|$)`)
 	file = t.first("GNUmakefile", "makefile", "Makefile") // make reads the first one only
-	if testTarget.MatchString(strings.ReplaceAll(t.read(file), "\r\n", "\n")) {
-		return "make test", file
+	if rule.MatchString(strings.ReplaceAll(t.read(file), "\r\n", "\n")) {
+		return "make " + name, file
+	}
+	file = t.first("justfile", ".justfile", "Justfile")
+	if recipe := regexp.MustCompile(`(?m)^@?` + name + `(?:[ \t][^:=\n]*)?:(?:[^=]|$)`); recipe.MatchString(t.read(file)) {
+		return "just " + name, file
+	}
+	return "", ""
+}
+
+// check returns the command that makes the target check, of a Makefile or of the GNU build system.
+func (t top) check() (command, file string) {
+	if command, file := t.target("check"); command != "" {
+		return command, file
+	}
+	if file := t.first("Makefile.am"); file != "" && t.first("configure") != "" {
+		return "./configure && make check", file
+	} else if file != "" {
+		return "autoreconf --install && ./configure && make check", file
 	}
 	return "", ""
 }
@@ -148,6 +203,9 @@ var pytestFiles = []struct {
 	{"conftest.py", lazyregexp.New(``)},
 }
 
+// needsPytest matches pytest as a dependency.
+var needsPytest = lazyregexp.New(`(?m)(?:^|["'\s\[,])pytest\b`)
+
 func (t top) python() (command, file string) {
 	for _, known := range pytestFiles {
 		if t.first(known.name) != "" && known.section.MatchString(t.read(known.name)) {
@@ -156,6 +214,11 @@ func (t top) python() (command, file string) {
 	}
 	if t.first("manage.py") != "" {
 		return t.pythonRunner() + "python manage.py test", "manage.py"
+	}
+	for _, name := range []string{"pyproject.toml", "setup.py", "setup.cfg", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt", "test-requirements.txt", "requirements.txt", "Pipfile", "tox.ini"} {
+		if needsPytest.MatchString(t.read(name)) {
+			return t.pythonRunner() + "python -m pytest", name
+		}
 	}
 	return "", ""
 }
@@ -173,12 +236,59 @@ func (t top) pythonRunner() string {
 	return ""
 }
 
+// rakeTest matches a task test in a Rakefile.
+var rakeTest = lazyregexp.New(`Rake::TestTask|(?m)^[ \t]*task[ \t(]+:?["']?test\b`)
+
 func (t top) ruby() (command, file string) {
 	switch {
 	case t.first(".rspec") != "":
 		return "bundle exec rspec", ".rspec"
 	case t.first("bin/rails") != "" && t.isDir("test"):
 		return "bin/rails test", "bin/rails"
+	case t.first("Gemfile") != "" && rakeTest.MatchString(t.read("Rakefile")):
+		return "bundle exec rake test", "Rakefile"
+	}
+	return "", ""
+}
+
+// others lists further build tools: a file, text that it contains, and the command.
+var others = []struct {
+	file    string // or a pattern such as *.sln
+	text    *lazyregexp.Regexp
+	command string
+}{
+	{"CMakeLists.txt", lazyregexp.New(`(?i)enable_testing|include *\( *CTest`), "cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure"},
+	{"meson.build", lazyregexp.New(`\btest *\(`), "meson setup build && meson test -C build"},
+	{"*.sln", nil, "dotnet test"},
+	{"*.csproj", nil, "dotnet test"},
+	{"mix.exs", nil, "mix test"},
+	{"deno.json", lazyregexp.New(`"test" *:`), "deno task test"},
+	{"deno.jsonc", lazyregexp.New(`"test" *:`), "deno task test"},
+	{"deno.json", nil, "deno test"},
+	{"deno.jsonc", nil, "deno test"},
+	{"composer.json", lazyregexp.New(`(?s)"scripts" *:.*"test" *:`), "composer test"},
+	{"phpunit.xml", nil, "vendor/bin/phpunit"},
+	{"phpunit.xml.dist", nil, "vendor/bin/phpunit"},
+	{"Package.swift", nil, "swift test"},
+	{"build.zig", nil, "zig build test"},
+	{"build.sbt", nil, "sbt test"},
+	{"stack.yaml", nil, "stack test"},
+	{"*.cabal", nil, "cabal test"},
+	{"MODULE.bazel", nil, "bazel test //..."},
+	{"WORKSPACE", nil, "bazel test //..."},
+}
+
+// known returns the command of the first of the others whose file is there.
+func (t top) known() (command, file string) {
+	for _, o := range others {
+		found, err := filepath.Glob(filepath.Join(string(t), o.file))
+		if err != nil || len(found) == 0 {
+			continue
+		}
+		name := filepath.Base(found[0])
+		if t.first(name) != "" && (o.text == nil || o.text.MatchString(t.read(name))) {
+			return o.command, name
+		}
 	}
 	return "", ""
 }

@@ -63,6 +63,31 @@ func TestChecks(t *testing.T) {
 		"rails":             {files{"bin/rails": "", "test/a.rb": ""}, []string{"bin/rails test (bin/rails)"}},
 		"rails, no tests":   {files{"bin/rails": ""}, nil},
 		"rspec":             {files{"bin/rails": "", "test/a.rb": "", ".rspec": ""}, []string{"bundle exec rspec (.rspec)"}},
+		"make check":        {files{"Makefile": "check:\n\ttrue\n", "go.mod": ""}, []string{"make check (Makefile)", "go test ./... (go.mod)"}},
+		"autotools":         {files{"Makefile.am": "", "configure.ac": ""}, []string{"autoreconf --install && ./configure && make check (Makefile.am)"}},
+		"autotools, built":  {files{"Makefile.am": "", "configure": ""}, []string{"./configure && make check (Makefile.am)"}},
+		"just":              {files{"justfile": "default: test\n\ntest *args: build\n  go test\n", "go.mod": ""}, []string{"just test (justfile)"}},
+		"just, no recipe":   {files{"justfile": "test := 'x'\nlint:\n", "go.mod": ""}, []string{"go test ./... (go.mod)"}},
+		"cmake": {
+			files{"CMakeLists.txt": "project(x)\nenable_testing()\n"},
+			[]string{"cmake -S . -B build && cmake --build build && ctest --test-dir build --output-on-failure (CMakeLists.txt)"},
+		},
+		"cmake, no tests":  {files{"CMakeLists.txt": "project(x)\n"}, nil},
+		"dotnet":           {files{"App.sln": "", "src/App/App.csproj": ""}, []string{"dotnet test (App.sln)"}},
+		"elixir":           {files{"mix.exs": ""}, []string{"mix test (mix.exs)"}},
+		"deno":             {files{"deno.json": "{}"}, []string{"deno test (deno.json)"}},
+		"deno, task":       {files{"deno.jsonc": `{"tasks": {"test": "deno test -A"}}`}, []string{"deno task test (deno.jsonc)"}},
+		"composer":         {files{"composer.json": `{"scripts": {"test": "phpunit"}}`}, []string{"composer test (composer.json)"}},
+		"rake":             {files{"Gemfile": "", "Rakefile": "Rake::TestTask.new\n"}, []string{"bundle exec rake test (Rakefile)"}},
+		"pytest, needed":   {files{"pyproject.toml": "[project]\n[dependency-groups]\ndev = [\"pytest>=8\"]\n"}, []string{"python -m pytest (pyproject.toml)"}},
+		"pytest, required": {files{"requirements-dev.txt": "black\npytest==8.0\n"}, []string{"python -m pytest (requirements-dev.txt)"}},
+		"pytest, not":      {files{"requirements.txt": "mypytest\n"}, nil},
+		"swift":            {files{"Package.swift": ""}, []string{"swift test (Package.swift)"}},
+		"directories": {
+			files{"backend/go.mod": "", "front end/package.json": vitest, "docs/package.json": vitest, "node_modules/x/package.json": vitest, "readme/README": ""},
+			[]string{"cd backend && go test ./... (backend/)", "cd 'front end' && npm test (front end/)"},
+		},
+		"directories, top": {files{"go.mod": "", "web/package.json": vitest}, []string{"go test ./... (go.mod)"}},
 		"several": {
 			files{"package.json": vitest, "go.mod": "", "Cargo.toml": "", "Makefile": "build:\n"},
 			[]string{"npm test (package.json)", "go test ./... (go.mod)", "cargo test (Cargo.toml)"},
@@ -98,5 +123,16 @@ func TestInstallers(t *testing.T) {
 		if got := Installers(c.files.root(t)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestSetup(t *testing.T) {
+	project := files{"web/package.json": `{"scripts": {"test": "x"}}`, "web/package-lock.json": "{}", "api/go.mod": ""}
+	if got := Setup(project.root(t)); !reflect.DeepEqual(got, []string{"cd web && npm ci"}) {
+		t.Errorf("%q", got)
+	}
+	project["requirements.txt"] = ""
+	if got := Setup(project.root(t)); len(got) != 1 || !strings.HasPrefix(got[0], "python3 -m venv") {
+		t.Errorf("%q", got)
 	}
 }

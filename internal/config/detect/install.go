@@ -2,7 +2,10 @@ package detect
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
+
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // installers lists files of tools that install dependencies, each with the command that installs them and the package
@@ -28,6 +31,20 @@ func Installers(dir string) (commands []string) {
 	for _, command := range []string{t.installer(pythonInstallers), t.nodeInstaller(), t.installer(otherInstallers)} {
 		if command != "" {
 			commands = append(commands, command)
+		}
+	}
+	return commands
+}
+
+// Setup returns the commands that install the dependencies of a repository: of the project at the top, or if there is none, of
+// those in directories there.
+func Setup(root string) (commands []string) {
+	if commands = Installers(root); len(commands) > 0 {
+		return commands
+	}
+	for _, dir := range projectDirs(root) {
+		for _, command := range Installers(filepath.Join(root, dir)) {
+			commands = append(commands, "cd "+shellword.Word(dir)+" && "+command)
 		}
 	}
 	return commands
