@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/project"
@@ -41,6 +42,9 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	if line := c.sandboxLine(); line != "" {
 		lines = append(lines, line)
 	}
+	uncommitted = slices.DeleteFunc(uncommitted, func(name string) bool {
+		return slices.Contains(c.Project.Config.Worktree.Link, strings.TrimSuffix(name, "/")) // agents see it
+	})
 	if len(uncommitted) > 0 {
 		lines = append(lines, "agents do not see your uncommitted files: "+firstNames(uncommitted))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/config/check"
+	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -204,6 +206,12 @@ func (v *Examination) bdVersion(ctx context.Context) (kind string, found []Findi
 
 func (v *Examination) checks(context.Context) []Finding {
 	checks, found := v.project.Checks()
+	for _, command := range check.Commands(checks) {
+		program := detect.Program(command)
+		if _, err := exec.LookPath(program); program != "" && err != nil {
+			return warn("install "+program+", or: coven config set checks \"COMMAND\"", "%s is not installed: %s cannot run", program, command)
+		}
+	}
 	switch {
 	case len(checks) > 0 && len(found) > 0:
 		return ok("found: %s", strings.Join(found, "; "))

@@ -31,8 +31,8 @@ type HiddenFiles struct {
 	Renamed map[string]string // path in the rescue -> absolute path of the file
 }
 
-// FindHidden finds the ignored files and the nested git directories in a worktree, and applies the policy
-// to them. The worktree must be staged in the index.
+// FindHidden finds the ignored files, except those that hold no work, and the nested git directories in a worktree, and
+// applies the policy to them. The worktree must be staged in the index.
 func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Policy) (HiddenFiles, error) {
 	fields, err := ix.Git.Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-standard")
 	if err != nil {
@@ -47,9 +47,10 @@ func FindHidden(ctx context.Context, w *repo.Worktree, ix *content.Index, p Poli
 	if err != nil {
 		return HiddenFiles{}, err
 	}
+	caches := regenerable{w: w, tags: map[string]bool{}}
 	for _, name := range append(fields, l.LeftFiles...) {
-		if slices.Contains(except.Links, name) {
-			continue // it leads to the main checkout
+		if slices.Contains(except.Links, name) || caches.has(name) {
+			continue // it leads to the main checkout, or holds no work
 		}
 		if dir, isDir := strings.CutSuffix(name, "/"); isDir {
 			l.Nested = append(l.Nested, dir)

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -108,7 +109,7 @@ func worktreeText(ctx context.Context, r *worktree.Repo) (string, error) {
 	}
 	if links := detect.Links(r.Root); len(links) > 0 {
 		offers += "  # To show worktrees the dependencies of your checkout, which they cannot change, remove the #:\n" +
-			"  # link: [" + strings.Join(links, ", ") + "]\n"
+			"  # link: [" + strings.Join(links, ", ") + "]\n" + inPlaceText(r.Root, links)
 	}
 	switch {
 	case settings != "":
@@ -118,6 +119,23 @@ func worktreeText(ctx context.Context, r *worktree.Repo) (string, error) {
 	default:
 		return "", nil
 	}
+}
+
+// inPlaceText returns the comment about linked environments that would install packages from the main checkout.
+func inPlaceText(root string, links []string) (text string) {
+	for _, link := range links {
+		var dirs []string
+		for _, dir := range detect.InPlace(root, filepath.Join(root, link)) {
+			if rel, err := filepath.Rel(root, dir); err == nil {
+				dirs = append(dirs, rel)
+			}
+		}
+		if len(dirs) > 0 {
+			text += "  # " + link + " finds packages in your checkout, which checks cannot read: if you link it, begin the checks with\n" +
+				"  # PYTHONPATH=" + shellword.Word(strings.Join(dirs, ":")) + "\n"
+		}
+	}
+	return text
 }
 
 // indent puts a prefix before each line of a text.

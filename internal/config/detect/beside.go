@@ -2,8 +2,14 @@ package detect
 
 import (
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
@@ -17,6 +23,33 @@ func Links(root string) (links []string) {
 		}
 	}
 	return links
+}
+
+// maxLink limits the size of a file that names the directories of packages, in bytes.
+const maxLink = 1 << 20
+
+// InPlace returns the directories of a checkout in which Python finds packages that a virtual environment installs in
+// place. Installers write them to files in site-packages.
+func InPlace(root, env string) (dirs []string) {
+	if !utf8.ValidString(root) { // it cannot be part of a regular expression
+		return nil
+	}
+	inCheckout := regexp.MustCompile(regexp.QuoteMeta(root) + `(?:/[^\s'"]*)?(?:[\s'"]|$)`)
+	links, _ := filepath.Glob(env + "/lib/python*/site-packages/*.pth")              // the pattern is valid
+	finders, _ := filepath.Glob(env + "/lib/python*/site-packages/__editable__*.py") // and this one
+	for _, link := range append(links, finders...) {
+		text, _ := regularfile.Read(link, maxLink) // an unreadable file names no directory
+		for _, dir := range inCheckout.FindAllString(string(text), -1) {
+			dir = strings.TrimRight(dir, "\n\r\t '\"")
+			if path.Ext(link) == ".py" { // it names the packages
+				dir = filepath.Dir(dir)
+			}
+			if dir = filepath.Clean(dir); !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
 }
 
 // manifests lists the files at the top of a checkout in which projects name the projects beside them.

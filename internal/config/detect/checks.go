@@ -69,6 +69,17 @@ func projectDirs(root string) (dirs []string) {
 	return dirs
 }
 
+// Program returns the program that a check starts with, if it is one that Checks knows, or "".
+func Program(check string) string {
+	word, _, _ := strings.Cut(check, " ")
+	switch word {
+	case "make", "npm", "pnpm", "yarn", "bun", "go", "cargo", "gradle", "mvn", "uv", "poetry", "pipenv", "python", "bundle",
+		"just", "cmake", "meson", "dotnet", "mix", "deno", "composer", "swift", "zig", "sbt", "stack", "cabal", "bazel":
+		return word
+	}
+	return ""
+}
+
 // top is the directory at the top of a checkout.
 type top string
 
@@ -209,31 +220,37 @@ var needsPytest = lazyregexp.New(`(?m)(?:^|["'\s\[,])pytest\b`)
 func (t top) python() (command, file string) {
 	for _, known := range pytestFiles {
 		if t.first(known.name) != "" && known.section.MatchString(t.read(known.name)) {
-			return t.pythonRunner() + "python -m pytest", known.name
+			return t.pythonCommand() + " -m pytest", known.name
 		}
 	}
 	if t.first("manage.py") != "" {
-		return t.pythonRunner() + "python manage.py test", "manage.py"
+		return t.pythonCommand() + " manage.py test", "manage.py"
 	}
 	for _, name := range []string{"pyproject.toml", "setup.py", "setup.cfg", "requirements-dev.txt", "requirements-test.txt", "dev-requirements.txt", "test-requirements.txt", "requirements.txt", "Pipfile", "tox.ini"} {
 		if needsPytest.MatchString(t.read(name)) {
-			return t.pythonRunner() + "python -m pytest", name
+			return t.pythonCommand() + " -m pytest", name
 		}
 	}
 	return "", ""
 }
 
-// pythonRunner returns the command of the tool that keeps the project's environment, with a space, or "".
-func (t top) pythonRunner() string {
+// pythonCommand returns the command that runs Python in the project's environment: with the tool that keeps it, or from its
+// directory.
+func (t top) pythonCommand() string {
 	switch t.first("uv.lock", "poetry.lock", "Pipfile") {
 	case "uv.lock":
-		return "uv run "
+		return "uv run python"
 	case "poetry.lock":
-		return "poetry run "
+		return "poetry run python"
 	case "Pipfile":
-		return "pipenv run "
+		return "pipenv run python"
 	}
-	return ""
+	for _, env := range []string{".venv", "venv"} {
+		if t.first(env+"/pyvenv.cfg") != "" {
+			return env + "/bin/python"
+		}
+	}
+	return "python"
 }
 
 // rakeTest matches a task test in a Rakefile.

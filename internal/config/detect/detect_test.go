@@ -34,6 +34,9 @@ func TestChecks(t *testing.T) {
 	}{
 		"nothing":           {nil, nil},
 		"go":                {files{"go.mod": "module x"}, []string{"go test ./... (go.mod)"}},
+		"python, .venv":     {files{"pytest.ini": "", ".venv/pyvenv.cfg": ""}, []string{".venv/bin/python -m pytest (pytest.ini)"}},
+		"django, venv":      {files{"manage.py": "", "venv/pyvenv.cfg": ""}, []string{"venv/bin/python manage.py test (manage.py)"}},
+		"python, uv, .venv": {files{"pytest.ini": "", "uv.lock": "", ".venv/pyvenv.cfg": ""}, []string{"uv run python -m pytest (pytest.ini)"}},
 		"make wins":         {files{"go.mod": "", "Makefile": "build:\n\ttrue\n\ntest: build\n\tgo test\n"}, []string{"make test (Makefile)"}},
 		"make, several":     {files{"GNUmakefile": "all check test:: x\n"}, []string{"make test (GNUmakefile)"}},
 		"make, alone":       {files{"makefile": "test:\r\n\ttrue\r\n"}, []string{"make test (makefile)"}},
@@ -134,5 +137,26 @@ func TestSetup(t *testing.T) {
 	project["requirements.txt"] = ""
 	if got := Setup(project.root(t)); len(got) != 1 || !strings.HasPrefix(got[0], "python3 -m venv") {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestInPlace(t *testing.T) {
+	root := files{"src/pkg/__init__.py": ""}.root(t)
+	const site = ".venv/lib/python3.11/site-packages/"
+	for name, c := range map[string]struct {
+		file, text string
+		want       []string
+	}{
+		"pip, src":        {"__editable__.pkg.pth", root + "/src\n", []string{root + "/src"}},
+		"pip, the top":    {"__editable__.pkg.pth", root + "\n", []string{root}},
+		"setuptools":      {"__editable___pkg_finder.py", "MAPPING = {'pkg': '" + root + "/src/pkg'}\n", []string{root + "/src"}},
+		"another project": {"other.pth", root + "-2/src\n/elsewhere\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := files{site + c.file: c.text}.root(t)
+			if got := InPlace(root, filepath.Join(env, ".venv")); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
 	}
 }

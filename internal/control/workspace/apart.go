@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/coven-run/coven/internal/config/detect"
-	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // belongsElsewhere explains the failure of a command that could not read a file of the main checkout, or returns "". Its
@@ -21,12 +21,15 @@ func (s *Workspace) belongsElsewhere(dir string, output []byte) string {
 	if !utf8.ValidString(s.Repo.Root) { // it cannot be part of a regular expression
 		return ""
 	}
-	file := cmp.Or(s.namedElsewhere(output), s.importedElsewhere(output))
+	found := s.importedElsewhere(output)
+	file := cmp.Or(s.namedElsewhere(output), found.file)
 	if file == "" {
 		return ""
 	}
-	if rel, err := filepath.Rel(s.Repo.Root, file); err == nil {
-		file = rel
+	file = s.inRepository(file)
+	if env := s.inRepository(found.env); slices.Contains(s.Link, env) {
+		return fmt.Sprintf("%s belongs to the main checkout, where %s finds it: begin the command with PYTHONPATH=%s",
+			file, env, shellword.Word(s.inRepository(found.source)))
 	}
 	for _, place := range []string{dir, s.Worktree.Path} {
 		if install := detect.Installers(place); len(install) > 0 {
@@ -50,12 +53,18 @@ func (s *Workspace) namedElsewhere(output []byte) string {
 
 var missingModule = lazyregexp.New(`(?:No module named|cannot import name '\w+' from) '([\w.]+)'`)
 
-// importedElsewhere returns the file of the main checkout from which a Python module would be imported that an output
-// reports as missing: installers write the directories of packages that are installed in place to files in site-packages.
-func (s *Workspace) importedElsewhere(output []byte) string {
+// An inPlace is a Python module that is installed in place, from the main checkout.
+type inPlace struct {
+	file   string // the module
+	source string // the directory that Python searches for it
+	env    string // the virtual environment in which it is installed
+}
+
+// importedElsewhere returns the module of the main checkout that an output reports as missing.
+func (s *Workspace) importedElsewhere(output []byte) inPlace {
 	match := missingModule.FindSubmatch(output)
 	if match == nil {
-		return ""
+		return inPlace{}
 	}
 	module := strings.ReplaceAll(string(match[1]), ".", "/")
 	envs := []string{filepath.Join(s.Repo.Root, ".venv"), filepath.Join(s.Repo.Root, "venv")}
@@ -65,35 +74,22 @@ func (s *Workspace) importedElsewhere(output []byte) string {
 		}
 	}
 	for _, env := range envs {
-		links, _ := filepath.Glob(env + "/lib/python*/site-packages/*.pth")
-		finders, _ := filepath.Glob(env + "/lib/python*/site-packages/__editable__*.py")
-		for _, link := range append(links, finders...) {
-			if file := s.moduleIn(link, module); file != "" {
-				return file
-			}
-		}
-	}
-	return ""
-}
-
-// maxLink limits the size of a file that names the directories of packages, in bytes.
-const maxLink = 1 << 20
-
-// moduleIn returns the file of a module in one of the directories of the main checkout that a file in site-packages
-// names.
-func (s *Workspace) moduleIn(link, module string) string {
-	text, err := regularfile.Read(link, maxLink)
-	if err != nil {
-		return ""
-	}
-	for _, dir := range regexp.MustCompile(regexp.QuoteMeta(s.Repo.Root)+`[^\s'"]*`).FindAllString(string(text), -1) {
-		for _, name := range []string{module + "/__init__.py", module + ".py"} {
-			for _, path := range []string{filepath.Join(dir, name), filepath.Join(filepath.Dir(dir), name)} {
-				if _, err := os.Lstat(path); err == nil && s.Sandbox.KeepsApart(path) {
-					return path
+		for _, source := range detect.InPlace(s.Repo.Root, env) {
+			for _, name := range []string{module + "/__init__.py", module + ".py"} {
+				file := filepath.Join(source, name)
+				if _, err := os.Lstat(file); err == nil && s.Sandbox.KeepsApart(file) {
+					return inPlace{file, source, env}
 				}
 			}
 		}
 	}
-	return ""
+	return inPlace{}
+}
+
+// inRepository returns the path of a file in the main checkout, relative to its top if there is such a path.
+func (s *Workspace) inRepository(file string) string {
+	if rel, err := filepath.Rel(s.Repo.Root, file); err == nil {
+		return rel
+	}
+	return file
 }

@@ -69,7 +69,11 @@ func (c Commands) explain(ctx context.Context, cmd runner.Command, dir string, o
 	if err != nil {
 		return "" // the next program reports it
 	}
-	return c.Workspace.missingInCache(room, output)
+	if why := c.Workspace.missingInCache(room, output); why != "" {
+		return why
+	}
+	home, _ := os.UserHomeDir() // without one, nothing is in it
+	return c.Workspace.writesHome(home, output)
 }
 
 // Run implements the commands of package runner.
