@@ -30,6 +30,7 @@ var takers = map[string]string{
 	"scaffold.DifferError":       "internal/cli/plugin/proto.go",
 	"tool.DuplicateError":        "internal/tool/registry.go", // a bug in coven
 	"spawn.PanicError":           "internal/control/launch/subagent.go",
+	"jsonline.SyntaxError":       "internal/task/document.go",
 	"isolation.CommitsError":     "internal/control/workspace/workspace.go",
 	"integrate.ConflictError":    "internal/control/workspace/landing.go",
 	"integrate.DirtyError":       "internal/control/workspace/landing.go",

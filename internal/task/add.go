@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/text/didyoumean"
+	"github.com/coven-run/coven/internal/text/jsonline"
 )
 
 // Add adds a task and returns it with its new ID. It fails with ErrInvalid if the task
@@ -34,6 +35,9 @@ func (f *File) Add(ctx context.Context, n New) (Task, error) {
 			return err
 		}
 		line, err := n.line(id, stamp(f.now()), d.typed)
+		if err == nil {
+			err = checkLine(line)
+		}
 		if err != nil {
 			return err
 		}
@@ -47,16 +51,31 @@ func (f *File) Add(ctx context.Context, n New) (Task, error) {
 	return added, nil
 }
 
-func (n New) check() error {
+func (n New) check() error { return checkFields(n.Title, n.Priority, n.Labels, n.size()) }
+
+// checkFields returns an error if a task cannot have these fields. size is that of its texts in bytes.
+func checkFields(title string, priority int, labels []string, size int) error {
 	switch {
-	case strings.TrimSpace(n.Title) == "":
+	case strings.TrimSpace(title) == "":
 		return fmt.Errorf("%w: the title is empty", ErrInvalid)
-	case n.Priority < 0 || n.Priority > 4:
-		return fmt.Errorf("%w: priority %d is not between 0 (most urgent) and 4", ErrInvalid, n.Priority)
-	case slices.Contains(n.Labels, ""):
+	case priority < 0 || priority > 4:
+		return fmt.Errorf("%w: priority %d is not between 0 (most urgent) and 4", ErrInvalid, priority)
+	case slices.Contains(labels, ""):
 		return fmt.Errorf("%w: a label is empty", ErrInvalid)
-	case n.size() > MaxText:
-		return fmt.Errorf("%w: the text has %d bytes; the maximum is %d", ErrInvalid, n.size(), MaxText)
+	case size > MaxText:
+		return tooMuchText(size)
+	}
+	return nil
+}
+
+func tooMuchText(size int) error {
+	return fmt.Errorf("%w: the text has %d bytes; the maximum is %d", ErrInvalid, size, MaxText)
+}
+
+// checkLine returns an error if a task's JSON line is too long to be read.
+func checkLine(line []byte) error {
+	if len(line) >= MaxText { // the line ending counts, too
+		return tooMuchText(len(line))
 	}
 	return nil
 }
@@ -133,7 +152,7 @@ func (n New) line(id, now string, typed bool) ([]byte, error) {
 	for _, on := range unique(n.After) {
 		r.Dependencies = append(r.Dependencies, edge{id, on, "blocks", now, author, "{}"})
 	}
-	return encode(r)
+	return jsonline.Encode(r)
 }
 
 // checklist formats criteria as a Markdown task list.

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/coven-run/coven/internal/text/jsonline"
 )
 
 // clock advances a millisecond on every reading, so that changes have different times.
@@ -184,7 +186,7 @@ func TestPrefixFromName(t *testing.T) {
 func TestVerbatim(t *testing.T) {
 	words := []string{"🧙‍♀️ emoji", strings.Repeat("x", 5000), "a b/../c", "-x", "$(rm -rf /); `id` 'q' \"q\" | & > < \\ \t", "<script>&amp;", "line\nbreak", "a\u2028b"}
 	for _, w := range words {
-		id, err := encode(w)
+		id, err := jsonline.Encode(w)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/text/jsonline"
 )
 
 // Claim claims a task for actor: its status becomes in_progress and its assignee
@@ -17,7 +19,7 @@ func (f *File) Claim(ctx context.Context, id, actor string) (Task, error) {
 	if actor == "" {
 		return Task{}, errors.New("claim a task: no actor given")
 	}
-	return f.change(ctx, id, func(d *document, t Task) ([]edit, error) {
+	return f.change(ctx, id, func(d *document, t Task) ([]jsonline.Edit, error) {
 		if t.Status == StatusInProgress && t.Assignee == actor {
 			return nil, nil
 		}
@@ -56,7 +58,7 @@ func checkOwner(t Task, actor string) error {
 // Close closes a task for actor, even if it is blocked. Closing it again changes nothing
 // unless the reason differs: the last reason applies.
 func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error) {
-	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]jsonline.Edit, error) {
 		if t.Status == StatusClosed && (reason == "" || t.CloseReason == reason) {
 			return nil, nil
 		}
@@ -78,7 +80,7 @@ func (f *File) Close(ctx context.Context, id, actor, reason string) (Task, error
 // notes, for actor. Blocking it again with the same note changes nothing. A closed
 // task does not change.
 func (f *File) Block(ctx context.Context, id, actor, note string) (Task, error) {
-	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]jsonline.Edit, error) {
 		if t.Status == StatusClosed || t.Status == StatusBlocked && t.Assignee == "" && noted(t.Notes, note) {
 			return nil, nil
 		}
@@ -93,7 +95,7 @@ func (f *File) Block(ctx context.Context, id, actor, note string) (Task, error) 
 // blocked, for actor. A non-empty note is appended to its notes. Releasing it again
 // with the same note changes nothing. A closed task does not change.
 func (f *File) Release(ctx context.Context, id, actor, note string) (Task, error) {
-	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]jsonline.Edit, error) {
 		held := t.Status == StatusInProgress || t.Status == StatusBlocked
 		if t.Status == StatusClosed || !held && t.Assignee == "" && noted(t.Notes, note) {
 			return nil, nil
@@ -111,7 +113,7 @@ func (f *File) Release(ctx context.Context, id, actor, note string) (Task, error
 
 // Note appends note to a task's notes, for actor.
 func (f *File) Note(ctx context.Context, id, actor, note string) (Task, error) {
-	return f.change(ctx, id, func(_ *document, t Task) ([]edit, error) {
+	return f.change(ctx, id, func(_ *document, t Task) ([]jsonline.Edit, error) {
 		if noted(t.Notes, note) {
 			return nil, nil
 		}
@@ -128,7 +130,7 @@ func noted(notes, note string) bool {
 }
 
 // change changes one task's line under the lock. decide returns the edits.
-func (f *File) change(ctx context.Context, id string, decide func(*document, Task) ([]edit, error)) (Task, error) {
+func (f *File) change(ctx context.Context, id string, decide func(*document, Task) ([]jsonline.Edit, error)) (Task, error) {
 	var t Task
 	err := f.update(ctx, func(d *document) error {
 		before, err := d.get(id)
@@ -151,7 +153,7 @@ func (f *File) change(ctx context.Context, id string, decide func(*document, Tas
 // edits collects changes to one line.
 type edits struct {
 	at   string
-	list []edit
+	list []jsonline.Edit
 	err  error
 }
 
@@ -162,13 +164,13 @@ func (f *File) edits() *edits { return &edits{at: stamp(f.now())} }
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 func (e *edits) set(name string, value any) *edits {
-	one, err := set(name, value)
+	one, err := jsonline.Set(name, value)
 	e.list, e.err = append(e.list, one), errors.Join(e.err, err)
 	return e
 }
 
 func (e *edits) remove(name string) *edits {
-	e.list = append(e.list, edit{name: name})
+	e.list = append(e.list, jsonline.Edit{Name: name})
 	return e
 }
 
@@ -185,7 +187,7 @@ func (e *edits) note(notes, note string) *edits {
 	return e.set("notes", notes+"\n"+note)
 }
 
-func (e *edits) done() ([]edit, error) {
+func (e *edits) done() ([]jsonline.Edit, error) {
 	e.now("updated_at")
 	if e.err != nil {
 		return nil, fmt.Errorf("change a task: %w", e.err)

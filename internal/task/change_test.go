@@ -18,6 +18,13 @@ func TestChangesTouchOnlyTheirMembers(t *testing.T) {
 	block := func(f *File) (Task, error) { return f.Block(t.Context(), "t-1", "", "why & how") }
 	release := func(f *File) (Task, error) { return f.Release(t.Context(), "t-1", "", "") }
 	closed := func(f *File) (Task, error) { return f.Close(t.Context(), "t-1", "", "done > that") }
+	edited := func(f *File) (Task, error) {
+		return f.Edit(t.Context(), "t-1", Edit{Description: new("a <b>\n"), Priority: new(0), Labels: &[]string{"x"}})
+	}
+	emptied := func(f *File) (Task, error) {
+		return f.Edit(t.Context(), "t-1", Edit{Description: new(""), Labels: &[]string{}})
+	}
+	retitled := func(f *File) (Task, error) { return f.Edit(t.Context(), "t-1", Edit{Title: new("q & a")}) }
 	head := strings.TrimSuffix(odd, " }")
 	for name, c := range map[string]struct {
 		steps []step
@@ -29,6 +36,10 @@ func TestChangesTouchOnlyTheirMembers(t *testing.T) {
 		"claim, block":  {[]step{claim, block}, head + `,"status":"blocked","started_at":` + atText + `,"updated_at":` + atText + `,"notes":"why & how" }`},
 		"claim, give":   {[]step{claim, release}, head + `,"status":"open","started_at":` + atText + `,"updated_at":` + atText + ` }`},
 		"release":       {[]step{release}, odd},
+		"edit":          {[]step{edited}, head + `,"description":"a <b>\n","priority":0,"labels":["x"],"updated_at":` + atText + ` }`},
+		"edit, empty":   {[]step{edited, emptied}, head + `,"priority":0,"updated_at":` + atText + ` }`},
+		"edit nothing":  {[]step{emptied}, odd},
+		"title":         {[]step{retitled}, strings.Replace(head, `"\u00e9 <b> & \"q\""`, `"q & a"`, 1) + `,"updated_at":` + atText + ` }`},
 		"claim, closed": {[]step{claim, closed, closed}, head + `,"status":"closed","assignee":"w<1>","started_at":` + atText + `,"updated_at":` + atText + `,"closed_at":` + atText + `,"close_reason":"done > that" }`},
 	} {
 		t.Run(name, func(t *testing.T) {

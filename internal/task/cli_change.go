@@ -255,8 +255,8 @@ func (c *CLI) Add(ctx context.Context, n New) (Task, error) {
 		return Task{}, err
 	}
 	for _, text := range []string{n.Title, n.Description, checklist(n.Acceptance), n.Type, strings.Join(n.Labels, ",")} {
-		if argument(text) != text {
-			return Task{}, fmt.Errorf("%w: %q... has more than %d bytes, a NUL or invalid UTF-8, which %s does not accept", ErrInvalid, text[:min(40, len(text))], maxText, c.kind)
+		if err := c.checkArgument(text); err != nil {
+			return Task{}, err
 		}
 	}
 	after := unique(n.After)
@@ -311,10 +311,8 @@ func (n New) arguments(after []string) ([]string, error) {
 	if n.Type != "" {
 		args = append(args, "--type="+n.Type)
 	}
-	if text := n.Description; text == "-" {
-		args = append(args, "--description=-\n") // a single - would mean standard input
-	} else if text != "" {
-		args = append(args, "--description="+text)
+	if n.Description != "" {
+		args = append(args, "--description="+inputSafe(n.Description))
 	}
 	if len(n.Acceptance) > 0 {
 		args = append(args, "--acceptance="+checklist(n.Acceptance))

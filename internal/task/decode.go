@@ -6,18 +6,20 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/coven-run/coven/internal/text/jsonline"
 )
 
 // decoder decodes the members of one line. err is the error about the first member with a wrong
 // type.
 type decoder struct {
 	line  []byte
-	found []member
-	err   *syntaxError
+	found []jsonline.Member
+	err   *jsonline.SyntaxError
 }
 
 func newDecoder(line []byte) (*decoder, error) {
-	found, err := members(line)
+	found, err := jsonline.Members(line)
 	if err != nil {
 		return nil, err
 	}
@@ -25,28 +27,28 @@ func newDecoder(line []byte) (*decoder, error) {
 }
 
 // last returns the last member with a name.
-func (d *decoder) last(name string) (member, bool) {
+func (d *decoder) last(name string) (jsonline.Member, bool) {
 	for i := len(d.found) - 1; i >= 0; i-- {
-		if d.found[i].name == name {
+		if d.found[i].Name == name {
 			return d.found[i], true
 		}
 	}
-	return member{}, false
+	return jsonline.Member{}, false
 }
 
 // raw returns the value of a member, or nil if it is absent or null.
 func (d *decoder) raw(name string) []byte {
 	m, ok := d.last(name)
-	if !ok || string(d.line[m.value:m.end]) == "null" {
+	if !ok || string(d.line[m.Value:m.End]) == "null" {
 		return nil
 	}
-	return d.line[m.value:m.end]
+	return d.line[m.Value:m.End]
 }
 
 func (d *decoder) fail(name, want string) {
 	if d.err == nil {
 		m, _ := d.last(name)
-		d.err = &syntaxError{m.value, name + " is not " + want}
+		d.err = &jsonline.SyntaxError{Offset: m.Value, Reason: name + " is not " + want}
 	}
 }
 
@@ -63,7 +65,7 @@ func (d *decoder) text(name, absent string) string {
 	if raw == nil {
 		return absent
 	}
-	s, err := unquote(raw)
+	s, err := jsonline.Unquote(raw)
 	if err != nil {
 		d.fail(name, "a string")
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/coven-run/coven/internal/text/jsonline"
 )
 
 // document is the content of a file: its lines with their endings, and the
@@ -135,9 +137,9 @@ func isConflictMarker(body []byte) bool {
 func (d *document) corrupt(i int, err error) error {
 	mark, _, _ := d.parts(i)
 	found := &CorruptError{File: d.path, Line: i + 1, Column: 1, Reason: err.Error()}
-	syntax := (*syntaxError)(nil)
+	syntax := (*jsonline.SyntaxError)(nil)
 	if errors.As(err, &syntax) {
-		found.Column = len(mark) + syntax.offset + 1
+		found.Column = len(mark) + syntax.Offset + 1
 	}
 	return found
 }
@@ -151,13 +153,13 @@ func (d *document) get(id string) (Task, error) {
 }
 
 // patch changes members of a task's line.
-func (d *document) patch(id string, edits []edit) error {
+func (d *document) patch(id string, edits []jsonline.Edit) error {
 	i := d.line[id]
 	if d.tasks[id].large {
 		return &TooLargeError{ID: id, File: d.path, Line: i + 1}
 	}
 	mark, body, ending := d.parts(i)
-	body, err := patch(body, edits)
+	body, err := jsonline.Patch(body, edits)
 	if err != nil {
 		return d.corrupt(i, err)
 	}

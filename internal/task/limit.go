@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
@@ -234,20 +235,25 @@ func (s *shortener) whole() int {
 
 // isLarge reports whether a task has too much text, or was truncated.
 func (t Task) isLarge() bool {
-	size := 0
-	for _, text := range []string{t.Title, t.Description, t.Acceptance, t.Design, t.Notes, t.CloseReason} {
-		size += len(text)
-		if strings.HasSuffix(text, cutMark) {
-			return true
-		}
-	}
+	isCut := func(text string) bool { return strings.HasSuffix(text, cutMark) }
+	return t.textSize() > MaxText || slices.ContainsFunc(t.texts(), isCut)
+}
+
+// texts returns the texts of a task that can be long.
+func (t Task) texts() []string {
+	texts := []string{t.Title, t.Description, t.Acceptance, t.Design, t.Notes, t.CloseReason}
 	for _, c := range t.Comments {
-		size += len(c.Text)
-		if strings.HasSuffix(c.Text, cutMark) {
-			return true
-		}
+		texts = append(texts, c.Text)
 	}
-	return size > MaxText
+	return texts
+}
+
+// textSize returns the size of a task's texts in bytes.
+func (t Task) textSize() (size int) {
+	for _, text := range t.texts() {
+		size += len(text)
+	}
+	return size
 }
 
 // Usable returns a *TooLargeError if a task has too much text to work on.

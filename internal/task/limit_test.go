@@ -113,13 +113,25 @@ func TestHugeTask(t *testing.T) {
 
 func TestAddTooLarge(t *testing.T) {
 	f := OpenFile(filepath.Join(t.TempDir(), ".beads", "issues.jsonl"), t.TempDir())
-	n := New{Title: "T", Description: strings.Repeat("x", MaxText-1)}
-	if _, err := f.Add(t.Context(), n); err != nil {
+	n := New{Title: "T", Description: strings.Repeat("x", MaxText-400)}
+	added, err := f.Add(t.Context(), n)
+	if err != nil {
+		t.Fatalf("at the limit: %v", err)
+	}
+	if err := added.Usable(); err != nil {
 		t.Errorf("at the limit: %v", err)
 	}
-	n.Acceptance = []string{"y"}
-	if _, err := f.Add(t.Context(), n); !errors.Is(err, ErrInvalid) {
-		t.Errorf("above: %v", err)
+	for name, more := range map[string]string{"text": strings.Repeat("x", 401), "line": strings.Repeat("\n", 200)} {
+		n.Acceptance = []string{more}
+		if _, err := f.Add(t.Context(), n); !errors.Is(err, ErrInvalid) {
+			t.Errorf("add above, %s: %v", name, err)
+		}
+		if _, err := f.Edit(t.Context(), added.ID, Edit{Acceptance: &n.Acceptance}); !errors.Is(err, ErrInvalid) {
+			t.Errorf("edit above, %s: %v", name, err)
+		}
+	}
+	if now, err := f.Get(t.Context(), added.ID); err != nil || now.Usable() != nil {
+		t.Errorf("then: %v, %v", err, now.Usable())
 	}
 }
 

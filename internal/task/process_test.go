@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/text/jsonline"
 )
 
 // 8 goroutines and 4 processes claim 24 tasks. Each task is claimed exactly once.
@@ -112,7 +113,7 @@ func TestForeignWriteIsKept(t *testing.T) {
 				return err
 			}
 		}
-		return d.patch("t-1", []edit{{"title", []byte(`"new"`)}})
+		return d.patch("t-1", []jsonline.Edit{{Name: "title", Value: []byte(`"new"`)}})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -122,7 +123,7 @@ func TestForeignWriteIsKept(t *testing.T) {
 	}
 	err = f.update(t.Context(), func(d *document) error {
 		foreign += "\n"
-		return errors.Join(os.WriteFile(f.path, []byte(foreign), 0o644), d.patch("t-1", []edit{{"title", []byte(`"x"`)}}))
+		return errors.Join(os.WriteFile(f.path, []byte(foreign), 0o644), d.patch("t-1", []jsonline.Edit{{Name: "title", Value: []byte(`"x"`)}}))
 	})
 	if !errors.Is(err, errRaced) || content(t, f) != foreign {
 		t.Errorf("got %v", err)

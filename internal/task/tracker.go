@@ -69,6 +69,9 @@ type Tracker interface {
 	// Note appends note to a task's notes, in any status, unless the notes
 	// already end with it.
 	Note(ctx context.Context, id, actor, note string) (Task, error)
+	// Edit changes the texts, the priority and the labels of a task, in any status. A person makes the change. Errors:
+	// ErrInvalid.
+	Edit(ctx context.Context, id string, e Edit) (Task, error)
 }
 
 var _, _ Tracker = (*File)(nil), (*CLI)(nil)

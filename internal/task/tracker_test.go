@@ -100,7 +100,7 @@ func TestTrackers(t *testing.T) {
 			}
 			for name, check := range map[string]func(*testing.T, Tracker){
 				"story": story, "ready": readyOrder, "fence": fenced, "twice": twice, "claims": claims,
-				"missing": missingTask, "add": adding, "verbatim": verbatim,
+				"missing": missingTask, "add": adding, "verbatim": verbatim, "edit": editing,
 			} {
 				t.Run(name, func(t *testing.T) { check(t, open(t)) })
 			}
@@ -313,7 +313,8 @@ func missingTask(t *testing.T, tr Tracker) {
 		_, closed := tr.Close(t.Context(), id, "", "")
 		_, blocked := tr.Block(t.Context(), id, "me", "n")
 		_, released := tr.Release(t.Context(), id, "", "n")
-		for i, err := range []error{got, blockers, claimed, closed, blocked, released} {
+		_, edited := tr.Edit(t.Context(), id, Edit{Title: new("x")})
+		for i, err := range []error{got, blockers, claimed, closed, blocked, released, edited} {
 			if !errors.Is(err, ErrNotFound) {
 				t.Errorf("%q, call %d: %v", id, i, err)
 			}
@@ -348,6 +349,49 @@ func adding(t *testing.T, tr Tracker) {
 	if got := add(t, tr, New{Title: "x"}); got.Status != StatusOpen || got.Type != "task" || got.CreatedAt.Before(start) || got.Assignee != "" {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// editing checks that an edit changes the fields that it names and no others.
+func editing(t *testing.T, tr Tracker) {
+	a := add(t, tr, New{Title: "a", Description: "d", Acceptance: []string{"one", "two"}, Priority: 1, Labels: []string{"l", "m, n"}})
+	if _, err := tr.Claim(t.Context(), a.ID, "me"); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]Edit{
+		"title": {Title: new(" ")}, "priority": {Priority: new(5)}, "label": {Labels: &[]string{""}}, "size": {Design: new(strings.Repeat("d", MaxText+1))},
+	} {
+		if _, err := tr.Edit(t.Context(), a.ID, c); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	want, err := tr.Get(t.Context(), a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits := func(e Edit) {
+		t.Helper()
+		got, err := tr.Edit(t.Context(), a.ID, e)
+		is(t, tr, got, err, want)
+		for range 2 {
+			if got.Title != want.Title || got.Description != want.Description || got.Acceptance != want.Acceptance || got.Design != want.Design ||
+				got.Priority != want.Priority || strings.Join(got.Labels, "|") != strings.Join(want.Labels, "|") {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if got, err = tr.Get(t.Context(), a.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if again, err := tr.Edit(t.Context(), a.ID, e); err != nil || !again.UpdatedAt.Equal(got.UpdatedAt) {
+			t.Errorf("edited again: %v, at %s after %s", err, again.UpdatedAt, got.UpdatedAt)
+		}
+	}
+	edits(Edit{})
+	want.Title, want.Description = "--title", "-p\n$(x) <é>"
+	edits(Edit{Title: &want.Title, Description: &want.Description})
+	want.Acceptance, want.Design, want.Priority, want.Labels = "- [ ] three", "the design", 0, []string{"k", "m, n"}
+	edits(Edit{Acceptance: &[]string{"three"}, Design: &want.Design, Priority: &want.Priority, Labels: &want.Labels})
+	want.Acceptance, want.Design, want.Labels = "", "", nil
+	edits(Edit{Acceptance: &[]string{}, Design: &want.Design, Labels: &want.Labels})
 }
 
 // verbatim checks that texts are preserved and never interpreted as flags or commands.

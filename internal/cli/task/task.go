@@ -1,4 +1,4 @@
-// Package task implements coven task, which adds, lists and closes tasks of the tracker.
+// Package task implements coven task, which adds, lists, edits and closes tasks of the tracker.
 package task
 
 import (
@@ -23,7 +23,7 @@ func NewTask(a *cli.App) *cobra.Command {
 		Long: `Work with beads tasks: those of bd if the repository uses it, otherwise those in
 .beads/issues.jsonl. The first task creates that file; nothing else has to be
 installed.`,
-	}, newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskClose(a))
+	}, newTaskAdd(a), newTaskImport(a), newTaskList(a), newTaskReady(a), newTaskShow(a), newTaskEdit(a), newTaskClose(a))
 }
 
 func newTaskAdd(a *cli.App) *cobra.Command {

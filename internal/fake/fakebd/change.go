@@ -100,7 +100,10 @@ func (r *run) started(i *issue) {
 func (r *run) apply(i *issue) error {
 	f := r.flags
 	touched := false
-	for name, to := range map[string]*string{"status": &i.Status, "assignee": &i.Assignee, "notes": &i.Notes, "title": &i.Title} {
+	for name, to := range map[string]*string{
+		"status": &i.Status, "assignee": &i.Assignee, "notes": &i.Notes, "title": &i.Title, "description": &i.Description,
+		"design": &i.Design, "acceptance": &i.Acceptance,
+	} {
 		if f.has(name) {
 			*to, touched = f.value(name), true
 		}
@@ -115,12 +118,34 @@ func (r *run) apply(i *issue) error {
 		}
 		i.Priority, touched = n, true
 	}
+	if f.has("add-label") || f.has("remove-label") {
+		if err := r.relabel(i); err != nil {
+			return err
+		}
+		touched = true
+	}
 	if touched {
 		r.touch(i)
 	}
 	if f.has("status") {
 		r.moved(i)
 	}
+	return nil
+}
+
+// relabel adds and removes the labels that the flags name.
+func (r *run) relabel(i *issue) error {
+	added, err := list(r.flags.value("add-label"))
+	if err != nil {
+		return err
+	}
+	removed, err := list(r.flags.value("remove-label"))
+	if err != nil {
+		return err
+	}
+	labels := slices.DeleteFunc(append(i.Labels, added...), func(l string) bool { return slices.Contains(removed, l) })
+	slices.Sort(labels)
+	i.Labels = slices.Compact(labels)
 	return nil
 }
 

@@ -77,7 +77,7 @@ func commands() map[string]command {
 			bools: []string{"silent"}, do: (*run).create, writes: true,
 		},
 		"update": {
-			values: []string{"status s", "assignee a", "notes", "append-notes", "priority p", "title"},
+			values: []string{"status s", "assignee a", "notes", "append-notes", "priority p", "title", "description d", "design", "acceptance", "add-label", "remove-label"},
 			bools:  []string{"claim", "force"}, do: (*run).update, writes: true,
 		},
 		"close":   {values: []string{"reason r"}, bools: []string{"force f"}, do: (*run).close, writes: true},

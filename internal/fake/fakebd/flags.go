@@ -25,6 +25,9 @@ var (
 	globalBools  = []string{"json", "quiet q", "readonly", "sandbox", "verbose v"}
 )
 
+// lists are the flags whose values add up. Each value is a list with commas.
+var lists = []string{"add-label", "remove-label"}
+
 // parse finds the command in the arguments and parses its flags.
 func (r *run) parse(args []string) (string, command, error) {
 	all := commands()
@@ -85,10 +88,13 @@ func (f flags) take(arg string, rest, values, bools []string) ([]string, error) 
 			}
 			value, rest = rest[0], rest[1:]
 		}
-		f.set[name] = strings.TrimPrefix(value, "=")
-		if long {
-			f.set[name] = value
+		if !long {
+			value = strings.TrimPrefix(value, "=")
 		}
+		if given, ok := f.set[name]; ok && slices.Contains(lists, name) {
+			value = given + "," + value
+		}
+		f.set[name] = value
 		return rest, nil
 	}
 	if name := match(bools, word, long); name != "" {

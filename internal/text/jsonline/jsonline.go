@@ -1,4 +1,6 @@
-package task
+// Package jsonline edits a JSON object in one line of text, and keeps all other bytes of it: the order of
+// its members, spaces, escapes, and members with the same name.
+package jsonline
 
 import (
 	"bytes"
@@ -9,26 +11,27 @@ import (
 	"unicode/utf8"
 )
 
-// member is a member of a line's object, with offsets into the line: the name
-// starts at start, and the value is [value, end).
-type member struct {
-	name              string
-	start, value, end int
+// Member is a member of a line's object, with offsets into the line: the name
+// starts at Start, and the value is [Value, End).
+type Member struct {
+	Name              string
+	Start, Value, End int
 }
 
-// edit sets a member to a JSON value, or removes it if the value is nil.
-type edit struct {
-	name  string
-	value []byte
+// Edit sets a member to a JSON value, or removes it if the value is nil.
+type Edit struct {
+	Name  string
+	Value []byte
 }
 
-// set returns an edit. It does not use HTML escapes.
-func set(name string, value any) (edit, error) {
-	raw, err := encode(value)
-	return edit{name, raw}, err
+// Set returns the edit that sets a member to a value.
+func Set(name string, value any) (Edit, error) {
+	raw, err := Encode(value)
+	return Edit{name, raw}, err
 }
 
-func encode(value any) ([]byte, error) {
+// Encode encodes a value in one line. It does not use HTML escapes.
+func Encode(value any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -38,26 +41,26 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// syntaxError is an error at an offset in a line.
-type syntaxError struct {
-	offset int
-	reason string
+// SyntaxError is an error at an offset in a line.
+type SyntaxError struct {
+	Offset int
+	Reason string
 }
 
-func (e *syntaxError) Error() string { return e.reason }
+func (e *SyntaxError) Error() string { return e.Reason }
 
-// members returns the members of a line's object, in order.
-func members(line []byte) ([]member, error) {
+// Members returns the members of a line's object, in order.
+func Members(line []byte) ([]Member, error) {
 	if !json.Valid(line) {
 		return nil, describe(line)
 	}
 	c := cursor{line: line}
 	c.space()
 	if c.line[c.at] != '{' {
-		return nil, &syntaxError{c.at, "a line must be a JSON object"}
+		return nil, &SyntaxError{c.at, "a line must be a JSON object"}
 	}
 	c.at++
-	var found []member
+	var found []Member
 	for c.space(); c.line[c.at] != '}'; c.space() {
 		if c.line[c.at] == ',' {
 			c.at++
@@ -78,9 +81,9 @@ func describe(line []byte) error {
 	err := json.Unmarshal(line, &whole)
 	syntax := (*json.SyntaxError)(nil)
 	if errors.As(err, &syntax) {
-		return &syntaxError{max(int(syntax.Offset)-1, 0), "not JSON: " + syntax.Error()}
+		return &SyntaxError{max(int(syntax.Offset)-1, 0), "not JSON: " + syntax.Error()}
 	}
-	return &syntaxError{0, "not JSON"}
+	return &SyntaxError{0, "not JSON"}
 }
 
 // cursor scans a line of valid JSON.
@@ -95,26 +98,26 @@ func (c *cursor) space() {
 	}
 }
 
-func (c *cursor) member() (member, error) {
-	m := member{start: c.at}
+func (c *cursor) member() (Member, error) {
+	m := Member{Start: c.at}
 	c.text()
-	name, err := unquote(c.line[m.start:c.at])
+	name, err := Unquote(c.line[m.Start:c.at])
 	if err != nil {
-		return m, &syntaxError{m.start, "not JSON: " + err.Error()}
+		return m, &SyntaxError{m.Start, "not JSON: " + err.Error()}
 	}
-	m.name = name
+	m.Name = name
 	c.space()
 	c.at++ // the colon
 	c.space()
-	m.value = c.at
+	m.Value = c.at
 	c.skip()
-	m.end = c.at
+	m.End = c.at
 	return m, nil
 }
 
-// unquote decodes a JSON string. It has a fast path for strings without escapes, which are
+// Unquote decodes a JSON string. It has a fast path for strings without escapes, which are
 // the most frequent ones.
-func unquote(raw []byte) (string, error) {
+func Unquote(raw []byte) (string, error) {
 	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
 		return string(raw[1 : len(raw)-1]), nil
 	}
@@ -163,16 +166,16 @@ func (c *cursor) word() {
 	}
 }
 
-// patch applies edits to a line, and keeps all other bytes. If several members have the same
+// Patch applies edits to a line, and keeps all other bytes. If several members have the same
 // name, it edits the last one, which is the one in effect.
-func patch(line []byte, edits []edit) ([]byte, error) {
+func Patch(line []byte, edits []Edit) ([]byte, error) {
 	for _, e := range edits {
-		found, err := members(line)
+		found, err := Members(line)
 		if err != nil {
 			return nil, err
 		}
-		if e.value == nil {
-			line = without(line, found, e.name)
+		if e.Value == nil {
+			line = without(line, found, e.Name)
 		} else {
 			line = with(line, found, e)
 		}
@@ -180,34 +183,34 @@ func patch(line []byte, edits []edit) ([]byte, error) {
 	return line, nil
 }
 
-func with(line []byte, found []member, e edit) []byte {
+func with(line []byte, found []Member, e Edit) []byte {
 	for i := len(found) - 1; i >= 0; i-- {
-		if m := found[i]; m.name == e.name {
-			return splice(line, m.value, m.end, e.value)
+		if m := found[i]; m.Name == e.Name {
+			return splice(line, m.Value, m.End, e.Value)
 		}
 	}
-	name, _ := encode(e.name) // encoding a string cannot fail
-	added := append(append(name, ':'), e.value...)
+	name, _ := Encode(e.Name) // encoding a string cannot fail
+	added := append(append(name, ':'), e.Value...)
 	if len(found) == 0 {
 		at := bytes.IndexByte(line, '{') + 1
 		return splice(line, at, at, added)
 	}
-	end := found[len(found)-1].end
+	end := found[len(found)-1].End
 	return splice(line, end, end, append([]byte{','}, added...))
 }
 
 // without removes all members with a name, including one comma each.
-func without(line []byte, found []member, name string) []byte {
+func without(line []byte, found []Member, name string) []byte {
 	for i := len(found) - 1; i >= 0; i-- {
-		if found[i].name != name {
+		if found[i].Name != name {
 			continue
 		}
-		from, to := found[i].start, found[i].end
+		from, to := found[i].Start, found[i].End
 		switch {
 		case i > 0:
-			from = found[i-1].end
+			from = found[i-1].End
 		case len(found) > 1:
-			to = found[1].start
+			to = found[1].Start
 		}
 		line = splice(line, from, to, nil)
 		found = append(found[:i:i], shifted(found[i+1:], from-to)...)
@@ -215,10 +218,10 @@ func without(line []byte, found []member, name string) []byte {
 	return line
 }
 
-func shifted(found []member, by int) []member {
-	moved := make([]member, len(found))
+func shifted(found []Member, by int) []Member {
+	moved := make([]Member, len(found))
 	for i, m := range found {
-		moved[i] = member{m.name, m.start + by, m.value + by, m.end + by}
+		moved[i] = Member{m.Name, m.Start + by, m.Value + by, m.End + by}
 	}
 	return moved
 }
