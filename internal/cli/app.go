@@ -41,6 +41,7 @@ type App struct {
 	shown     *display                    // nil while no task is running
 	approvals approvals
 	lines     chan line        // from the input; nil while no question waits for one
+	inputRead bool             // the input has been read to its end; see Input
 	project   *project.Project // opened by the command; its secrets are not printed
 
 	// The terminal: whether Out is one, whether it can ask the user, and its size.

@@ -19,10 +19,10 @@ const (
 	notFound      = 127
 )
 
-// pagerGrace limits how long a pager may take to restore the terminal after a TERM.
+// pagerGrace limits how long a pager or an editor may take to restore the terminal after a TERM.
 const pagerGrace = 2 * time.Second
 
-// signalTime limits the delay until the Ctrl-C that ended a pager arrives here.
+// signalTime limits the delay until the Ctrl-C that ended a program on the terminal arrives here.
 const signalTime = 250 * time.Millisecond
 
 // Color reports whether output may be colored: it goes to a terminal that can show colors,
@@ -52,25 +52,15 @@ func (a *App) Page(ctx context.Context, text string) error {
 		return a.Printf("%s", text)
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = pagerGrace
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(a.hidden(text)), os.Stdout, a.Err
 	cmd.Env = a.Environ()
 	if a.Getenv("LESS") == "" {
 		cmd.Env = append(cmd.Env, "LESS=FRX")
 	}
-	a.paging.Add(1)
-	restore := a.Keyboard.Lend()
-	err := cmd.Run()
-	restore()
+	err := a.onTerminal(cmd)
 	var ended *exec.ExitError
 	shown := err == nil || errors.Is(err, exec.ErrWaitDelay) || // its child still reads
 		errors.As(err, &ended) && ended.ExitCode() != notFound && ended.ExitCode() != notExecutable
-	if shown && err != nil {
-		time.AfterFunc(signalTime, func() { a.paging.Add(-1) })
-	} else {
-		a.paging.Add(-1)
-	}
 	switch cause := context.Cause(ctx); {
 	case cause != nil:
 		return cause
@@ -79,3 +69,22 @@ func (a *App) Page(ctx context.Context, text string) error {
 	}
 	return a.Printf("%s", text)
 }
+
+// onTerminal runs a program that uses the terminal and gets each Ctrl-C.
+func (a *App) onTerminal(cmd *exec.Cmd) error {
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = pagerGrace
+	a.paging.Add(1)
+	restore := a.Keyboard.Lend()
+	err := cmd.Run()
+	restore()
+	if err == nil {
+		a.paging.Add(-1)
+	} else {
+		a.endPaging()
+	}
+	return err
+}
+
+// endPaging ends the time in which a program gets each Ctrl-C, once the one that may have ended it has arrived here.
+func (a *App) endPaging() { time.AfterFunc(signalTime, func() { a.paging.Add(-1) }) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -72,6 +73,8 @@ func continueRefusal(refused *StateError, v session.View) error {
 		return Busy(v, BusyNext(op)+" "+task)
 	case shown.Status == session.Damaged:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), v.Damage
+	case op == OpRun && v.Status == session.Completed && v.Commit != "" && v.Info.Tracker == project.NoTracker:
+		refused.Next, refused.Detail = "coven why "+task, "coven run -p TEXT runs its text again"
 	case op == OpRun:
 		return nil // as a new session, if this one cannot continue
 	case v.Status == session.Completed: // the tracker may have closed the task

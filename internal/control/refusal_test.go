@@ -68,6 +68,10 @@ func sessionStates() map[string]sessionState {
 			control.OpRun: "", control.OpResume: why, control.OpRetry: why, control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
 		}},
+		"completed, landed": {last: event.SessionCompleted, data: event.Ended{Commit: "c"}, want: map[control.Operation]string{
+			control.OpRun: why, control.OpResume: why, control.OpRetry: why, control.OpApprove: why, control.OpRevise: why,
+			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
+		}},
 		"failed": {last: event.SessionFailed, data: event.Ended{Step: "test", Next: "coven retry failed"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,

@@ -24,15 +24,19 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	}
 	title, _, _ := strings.Cut(strings.TrimSpace(prompt), "\n")
 	slug := "p-" + session.Slug(title)
-	id := slug
+	id, earlier := slug, ""
 	known, err := p.Finder.Tasks()
 	if err != nil {
 		return Item{}, err
 	}
 	for n := 2; ; n++ {
 		_, claimed := claim.Of(ctx, p.Repo, id)
-		if _, taken := slices.BinarySearch(known, id); !taken && errors.Is(claimed, claim.ErrNoClaim) {
+		_, taken := slices.BinarySearch(known, id)
+		if !taken && errors.Is(claimed, claim.ErrNoClaim) {
 			break
+		}
+		if taken {
+			earlier = id
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)
 	}
@@ -40,5 +44,8 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 	if t.Description == title {
 		t.Description = ""
 	}
-	return Item{Task: t, Prompt: prompt}, nil
+	if v, err := p.Finder.OfTask(earlier); earlier == "" || err != nil || v.Info.Query != title {
+		earlier = ""
+	}
+	return Item{Task: t, Prompt: prompt, Earlier: earlier}, nil
 }

@@ -9,6 +9,7 @@ type Item struct {
 	Task    task.Task
 	Tracker task.Tracker // nil for an ad-hoc prompt
 	Prompt  string       // of a new ad-hoc task without a session; otherwise empty
+	Earlier string       // the ID of the last ad-hoc task with the same title, if Prompt is set and there is one
 }
 
 // NoTracker is the recorded tracker name of an ad-hoc prompt.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -22,6 +23,7 @@ func Run(a *cli.App, args []string) int {
 	defer a.Keyboard.Release()
 	a.Stopped = ctx.Done()
 	root := NewRoot(a)
+	args = promptInEditor(args)
 	root.SetArgs(args)
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -35,6 +37,15 @@ func Run(a *cli.App, args []string) int {
 	}
 	a.PrintError(advised(root, args, err))
 	return exit.Code(err)
+}
+
+// promptInEditor replaces the -p without a text at the end of coven run, which cobra would refuse.
+func promptInEditor(args []string) []string {
+	last := len(args) - 1
+	if last < 1 || args[0] != "run" || args[last] != "-p" && args[last] != "--prompt" {
+		return args
+	}
+	return append(slices.Clone(args[:last]), "--edit")
 }
 
 // advised adds the help of the command to a usage error that has no next command.

@@ -76,6 +76,8 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.SetHelpCommandGroupID("Set up:")
 	root.AddCommand(newGate(a), newEvaluate(a), newPlugin())
 	checkUsage(root)
+	describeInput(root)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.FillInput(cmd) }
 	root.CompletionOptions.SetDefaultShellCompDirective(cli.NoFiles)
 	root.SetUsageTemplate(inOneLine(root.UsageTemplate()) + "\n" + exit.Help + "\n")
 	return root
@@ -100,6 +102,14 @@ func inOneLine(template string) string {
 	const title, each = "Additional Commands:", "\n  {{rpad .Name .NamePadding }} {{.Short}}"
 	before, others, _ := strings.Cut(template, title)
 	return before + "For programs and editors:" + strings.Replace(others, each, " {{.Name}}", 1)
+}
+
+// describeInput says in the help of all commands which flags take standard input.
+func describeInput(cmd *cobra.Command) {
+	cli.DescribeInput(cmd)
+	for _, sub := range cmd.Commands() {
+		describeInput(sub)
+	}
 }
 
 // group adds commands to root under a title.

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 type runOptions struct {
@@ -23,6 +24,7 @@ type runOptions struct {
 
 	tasks       []string
 	prompt      string
+	edit        bool
 	max         int
 	width       int
 	grimoire    string
@@ -47,7 +49,7 @@ func NewRun(a *cli.App) *cobra.Command {
 		Short: "Run tasks: each in its own worktree, checked, reviewed and landed",
 		Long: `Run tasks, several at once (-j). Without TASK: first the tasks whose coven was killed,
 then all ready tasks by priority, including those that become ready as others land.
-With -p: run a prompt as a task, without a tracker.
+With -p: run a prompt as a task, without a tracker. -p without a text opens your editor.
 
 Each task gets its own worktree. When its agent is done and the checks pass, coven
 asks for your approval and lands the change on the branch that is checked out, one
@@ -70,6 +72,7 @@ Ctrl-C twice: stop at once.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.prompt, "prompt", "p", "", "run this `TEXT` as a task")
+	f.BoolVar(&o.edit, "edit", false, "write the prompt in your editor, as -p without a text does")
 	f.IntVarP(&o.max, "max", "n", 0, "run at most `N` tasks (default: all)")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: the setting run.max_tasks, 3)")
 	f.StringVar(&o.grimoire, "grimoire", "", "the `NAME` of the workflow to run; none: only the agent (default: the task's, else implement)")
@@ -112,6 +115,18 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !o.edit {
+		return o.start(ctx, p, branch, limit)
+	}
+	d := cli.Draft{Text: o.prompt, Help: "Describe the task for the agent.", Instead: `coven run -p "..."`}
+	return o.app.EditText(ctx, p, d, func(text string) error {
+		o.prompt = text
+		return o.start(ctx, p, branch, limit)
+	})
+}
+
+// start runs the tasks that the command line names, or those that are ready.
+func (o *runOptions) start(ctx context.Context, p *project.Project, branch string, limit budget.Amount) error {
 	from, todo, err := o.choose(ctx, p)
 	if err != nil {
 		return err
@@ -125,6 +140,9 @@ func (o *runOptions) run(ctx context.Context) error {
 	if len(todo) == 0 && !o.watch {
 		return o.app.Printf("no task is ready\n  next: coven task add TITLE, or coven run -p \"...\"\n")
 	}
+	if err := o.noteEarlier(p, todo); err != nil {
+		return err
+	}
 	if ok, err := o.consent(ctx, p, todo, limit); err != nil || !ok {
 		return err
 	}
@@ -135,6 +153,20 @@ func (o *runOptions) run(ctx context.Context) error {
 	defer c.Close()
 	c.Approver, c.Budget = o.approver(), budget.New(limit)
 	return o.work(ctx, c, from, todo, branch)
+}
+
+// noteEarlier says that a prompt has been a task before, because the person may have meant that one.
+func (o *runOptions) noteEarlier(p *project.Project, todo []project.Item) error {
+	if len(todo) != 1 || todo[0].Earlier == "" || o.json {
+		return nil
+	}
+	v, err := p.Finder.OfTask(todo[0].Earlier)
+	if err != nil {
+		return nil //nolint:nilerr // it is only advice
+	}
+	id := terminal.Printable(shellword.Word(v.Task))
+	next := cmp.Or(terminal.Printable(control.NextOf(v)), "coven diff "+id)
+	return o.app.Printf("%s has the same title and is %s: %s; this is a new task, %s\n", id, control.StateOf(v), next, terminal.Printable(todo[0].Task.ID))
 }
 
 // limit returns the budget of all tasks of this run together.
@@ -202,9 +234,9 @@ func noWidth(n int) error {
 
 func (o *runOptions) check() error {
 	switch {
-	case o.prompt != "" && len(o.tasks) > 0:
+	case (o.prompt != "" || o.edit) && len(o.tasks) > 0:
 		return exit.Usagef("coven run --help", "give tasks or -p, not both")
-	case o.watch && (o.prompt != "" || len(o.tasks) > 0):
+	case o.watch && (o.prompt != "" || o.edit || len(o.tasks) > 0):
 		return exit.Usagef("coven run --watch", "--watch runs what is ready: give no tasks and no -p")
 	case o.width > config.MaxTasks:
 		return noWidth(o.width)

@@ -37,7 +37,7 @@ func NewSpawn(a *cli.App) *cobra.Command {
 		Use:   "spawn AGENT TEXT",
 		Short: "Start one agent for one task, and print its report",
 		Long: `Start an agent for one task, in a worktree of its own, and print its report. The agent sees
-its own prompt and TEXT. It may do what its definition says, and no more than coven grants by
+its own prompt and TEXT; - stands for standard input. It may do what its definition says, and no more than coven grants by
 itself.
 
 What it changed stays on the task's branch, and the session waits for coven approve.
@@ -46,7 +46,11 @@ coven agents list shows the agents.`,
   coven spawn test-generator "Write tests for parse.go" --model haiku`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.CompleteWords(cli.AgentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.request.Agent, o.request.Task = args[0], args[1]
+			var err error
+			o.request.Agent = args[0]
+			if o.request.Task, err = a.TextArgument(cmd, args[1]); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("permission") {
 				o.request.Permissions = &o.permissions
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +29,10 @@ func newTaskEdit(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "edit TASK",
 		Short: "Change a task's text, priority or labels",
-		Long: `Change a task's text, priority or labels. Flags that are not given change nothing; a text of ""
-removes it. A session that has begun keeps the text with which it began: for a blocked or failed
-one, coven retry TASK --new-settings takes the new text.`,
+		Long: `Change a task's text, priority or labels. Without flags, on a terminal, you edit the title and the
+description in your editor. Flags that are not given change nothing; a text of "" removes it. A
+session that has begun keeps the text with which it began: for a blocked one,
+coven retry TASK --new-settings takes the new text.`,
 		Example: `  coven task edit bd-12 -d "Only the web login, not the API"
   coven task edit bd-12 --accept "a wrong password is refused" --accept "so is an empty one"`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Tracked),
@@ -80,23 +82,50 @@ func filled(values []string) []string {
 }
 
 func editTask(cmd *cobra.Command, a *cli.App, name string, e task.Edit) error {
-	if e == (task.Edit{}) {
-		return exit.Usagef(cmd.CommandPath()+" --help", "there is no change: give flags")
-	}
+	ctx := cmd.Context()
 	p, tracker, err := open(a, cmd)
 	if err != nil {
 		return err
 	}
-	return p.NamedTask(cmd.Context(), name, func(id string) error { return edit(cmd.Context(), a, p, tracker, id, e) })
-}
-
-// edit changes a task and reports the effect.
-func edit(ctx context.Context, a *cli.App, p *project.Project, tracker task.Tracker, id string, e task.Edit) error {
-	before, err := tracker.Get(ctx, id)
+	var before task.Task
+	err = p.NamedTask(ctx, name, func(id string) (err error) {
+		before, err = tracker.Get(ctx, id)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	t, err := tracker.Edit(ctx, id, e)
+	if e != (task.Edit{}) {
+		return edit(ctx, a, p, tracker, before, e)
+	}
+	if err := before.Usable(); err != nil {
+		return err
+	}
+	d := cli.Draft{
+		Text: joinText(before.Title, before.Description), Help: "Edit task " + before.ID + ". " + formHelp,
+		Instead: "coven task edit " + shellword.Word(before.ID) + ` -d "..."`,
+	}
+	return a.EditText(ctx, p, d, func(text string) error {
+		title, description := splitText(text)
+		return edit(ctx, a, p, tracker, before, task.Edit{Title: &title, Description: &description})
+	})
+}
+
+// formHelp explains the form of a task in an editor.
+const formHelp = "The first line is the title, the rest the description."
+
+// joinText returns the title and the description of a task as one text.
+func joinText(title, description string) string { return strings.TrimRight(title+"\n\n"+description, "\n") }
+
+// splitText divides a text into its first line, which is the title of a task, and the rest.
+func splitText(text string) (title, description string) {
+	title, description, _ = strings.Cut(text, "\n")
+	return strings.TrimSpace(title), strings.TrimLeft(description, "\r\n")
+}
+
+// edit changes a task and reports the effect.
+func edit(ctx context.Context, a *cli.App, p *project.Project, tracker task.Tracker, before task.Task, e task.Edit) error {
+	t, err := tracker.Edit(ctx, before.ID, e)
 	switch {
 	case errors.Is(err, task.ErrInvalid) && exit.Next(err) == "":
 		return exit.Usagef("coven task edit --help", "%w", err)

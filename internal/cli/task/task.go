@@ -29,31 +29,35 @@ installed.`,
 func newTaskAdd(a *cli.App) *cobra.Command {
 	var n task.New
 	cmd := &cobra.Command{
-		Use:   "add TITLE",
+		Use:   "add [TITLE]",
 		Short: "Add a task and print its id",
+		Long: `Add a task and print its id. Without TITLE, on a terminal, you write it in your editor: the first
+line is the title, the rest the description. If TITLE is -, standard input has this form.`,
 		Example: `  coven task add "Fix the login bug" --accept "a wrong password is refused"
   coven task add "Write the release notes" --after bd-12 --priority 1
+  coven task add - < issue.md
   coven run "$(coven task add "Fix the typo in README.md" --type chore)"`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return addInEditor(cmd, a, n)
+			}
+			text, err := a.TextArgument(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			if n.Title = text; text != args[0] {
+				title, rest := splitText(text)
+				if rest != "" && n.Description != "" {
+					return exit.Usagef(cmd.CommandPath()+" --help", "the description is given twice: with --description, and after the title on standard input")
+				}
+				n.Title, n.Description = title, n.Description+rest
+			}
 			p, tracker, err := open(a, cmd)
 			if err != nil {
 				return err
 			}
-			n.Title = args[0]
-			t, err := tracker.Add(cmd.Context(), n)
-			if errors.Is(err, task.ErrNotFound) { // one of After may be the beginning of an id
-				if n.After, err = p.ResolveAll(cmd.Context(), n.After); err == nil {
-					t, err = tracker.Add(cmd.Context(), n)
-				}
-			}
-			if errors.Is(err, task.ErrInvalid) && exit.Next(err) == "" {
-				return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
-			}
-			if err != nil {
-				return err
-			}
-			return a.Printf("%s\n", t.ID)
+			return add(cmd, a, p, tracker, n)
 		},
 	}
 	f := cmd.Flags()
@@ -69,6 +73,36 @@ func newTaskAdd(a *cli.App) *cobra.Command {
 	cli.CompleteFlag(cmd, "priority", cli.CompleteList("0", "1", "2", "3", "4"))
 	cli.CompleteFlag(cmd, "after", a.CompleteTaskFlag(cli.Tracked))
 	return cmd
+}
+
+// addInEditor lets the user write a new task.
+func addInEditor(cmd *cobra.Command, a *cli.App, n task.New) error {
+	p, tracker, err := open(a, cmd)
+	if err != nil {
+		return err
+	}
+	d := cli.Draft{Text: joinText(n.Title, n.Description), Help: "Describe the new task. " + formHelp, Instead: `coven task add "..."`}
+	return a.EditText(cmd.Context(), p, d, func(text string) error {
+		n.Title, n.Description = splitText(text)
+		return add(cmd, a, p, tracker, n)
+	})
+}
+
+// add adds a task and prints its ID.
+func add(cmd *cobra.Command, a *cli.App, p *project.Project, tracker task.Tracker, n task.New) error {
+	t, err := tracker.Add(cmd.Context(), n)
+	if errors.Is(err, task.ErrNotFound) { // one of After may be the beginning of an id
+		if n.After, err = p.ResolveAll(cmd.Context(), n.After); err == nil {
+			t, err = tracker.Add(cmd.Context(), n)
+		}
+	}
+	if errors.Is(err, task.ErrInvalid) && exit.Next(err) == "" {
+		return exit.Usagef(cmd.CommandPath()+" --help", "%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	return a.Printf("%s\n", t.ID)
 }
 
 func newTaskList(a *cli.App) *cobra.Command {

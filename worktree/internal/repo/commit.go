@@ -67,3 +67,12 @@ func (r *Repo) identity(ctx context.Context) ([]string, error) {
 	}
 	return env, nil
 }
+
+// Editor returns the user's editor in git's configuration, or "" if it names none.
+func (r *Repo) Editor(ctx context.Context) (string, error) {
+	settings, err := r.Git().Configured(ctx, `^core\.editor$`, false)
+	if err != nil || len(settings) == 0 {
+		return "", err
+	}
+	return strings.TrimSpace(settings[len(settings)-1].Value), nil
+}
