@@ -6,12 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
 )
@@ -76,12 +76,7 @@ func (a *App) edited(ctx context.Context, p *project.Project, file string) (stri
 	if err := a.onTerminal(cmd); err != nil {
 		return "", cmp.Or(context.Cause(ctx), exit.Failedf("export EDITOR=vi", "the editor failed: %s: %w", editor, err))
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("read the edited text: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // read only
-	data, err := io.ReadAll(io.LimitReader(f, 2*task.MaxText))
+	data, err := regularfile.Read(file, 2*task.MaxText) // with the help
 	if err != nil {
 		return "", fmt.Errorf("read the edited text: %w", err)
 	}

@@ -115,7 +115,9 @@ func editTask(cmd *cobra.Command, a *cli.App, name string, e task.Edit) error {
 const formHelp = "The first line is the title, the rest the description."
 
 // joinText returns the title and the description of a task as one text.
-func joinText(title, description string) string { return strings.TrimRight(title+"\n\n"+description, "\n") }
+func joinText(title, description string) string {
+	return strings.TrimRight(title+"\n\n"+description, "\n")
+}
 
 // splitText divides a text into its first line, which is the title of a task, and the rest.
 func splitText(text string) (title, description string) {
