@@ -30,4 +30,19 @@ func TestWaitingIn(t *testing.T) {
 	if text := strings.Join(got, " "); text != "two[ready free] child[ready]" {
 		t.Errorf("got %s", text)
 	}
+	if blockers, dependents := Links(all, "two", time.Now()); fmt.Sprint(blockers, dependents) != "[ready free] []" {
+		t.Errorf("two: %v, %v", blockers, dependents)
+	}
+	if blockers, dependents := Links(all, "ready", time.Now()); fmt.Sprint(blockers, dependents) != "[] [two taken epic child]" {
+		t.Errorf("ready: %v, %v", blockers, dependents)
+	}
+	for ids, want := range map[string]string{"": "", "free": "", "ready": "child", "ready free": "two child"} {
+		var names []string
+		for _, f := range Following(all, strings.Fields(ids), time.Now()) {
+			names = append(names, f.ID)
+		}
+		if text := strings.Join(names, " "); text != want {
+			t.Errorf("after %s: %s, want %s", ids, text, want)
+		}
+	}
 }

@@ -30,7 +30,7 @@ func (o *runOptions) blocked(ctx context.Context, p project.Planned, item projec
 
 // list prints the tasks that would run.
 func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []project.Item, branch string) error {
-	code, tasks, running := exit.OK, []project.Planned{}, 0
+	code, tasks, running := exit.OK, []project.Planned{}, []string{}
 	for _, item := range todo {
 		p, err := proj.WouldRun(item, o.grimoire)
 		if err != nil {
@@ -44,7 +44,7 @@ func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []pro
 		case blocked != nil:
 			p.Problem, code = blocked.Error(), exit.Worse(code, exit.Code(blocked))
 		default:
-			running++
+			running = append(running, item.Task.ID)
 		}
 		tasks = append(tasks, p)
 	}
@@ -63,8 +63,35 @@ func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []pro
 			return err
 		}
 	}
-	if err := o.app.Printf("%s would run, landing on %s\n", oneline.Count(running, "task"), terminal.Printable(branch)); err != nil {
+	more, err := o.following(ctx, proj, running)
+	if err != nil {
+		return err
+	}
+	if err := o.app.Printf("%s would run, landing on %s%s\n", oneline.Count(len(running), "task"), terminal.Printable(branch), more); err != nil {
 		return err
 	}
 	return exit.Status(code)
+}
+
+// following says how many tasks would run after those with the given IDs, which they wait for. Tasks that are named run alone.
+func (o *runOptions) following(ctx context.Context, proj *project.Project, ids []string) (string, error) {
+	if len(o.tasks) > 0 || o.prompt != "" {
+		return "", nil
+	}
+	tracker, err := proj.Tasks()
+	if err != nil {
+		return "", err
+	}
+	all, err := tracker.List(ctx)
+	if err != nil {
+		return "", err
+	}
+	n := len(task.Following(all, ids, o.app.Now()))
+	if o.max > 0 {
+		n = min(n, o.max-len(ids))
+	}
+	if n <= 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("; %d more as these land", n), nil
 }

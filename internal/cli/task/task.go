@@ -4,7 +4,9 @@ package task
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -118,7 +120,7 @@ func newTaskList(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printTasks(a, openTasks(tasks, all), asJSON)
+			return printTasks(a, openTasks(tasks, all), task.WaitingIn(tasks, a.Now()), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -150,7 +152,7 @@ func newTaskReady(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printTasks(a, tasks, asJSON)
+			return printTasks(a, tasks, nil, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -177,7 +179,11 @@ func newTaskShow(a *cli.App) *cobra.Command {
 			if asJSON {
 				return a.PrintJSON(t)
 			}
-			return a.Printf("%s", taskText(t))
+			all, err := tracker.List(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.Printf("%s", taskText(t, all, a.Now()))
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -219,24 +225,39 @@ func open(a *cli.App, cmd *cobra.Command) (*project.Project, task.Tracker, error
 	return p, tracker, err
 }
 
-func printTasks(a *cli.App, tasks []task.Task, asJSON bool) error {
+// printTasks prints tasks. Those that are in waiting, too, name a task that they wait for.
+func printTasks(a *cli.App, tasks []task.Task, waiting []task.Waiting, asJSON bool) error {
 	if asJSON {
 		if tasks == nil {
 			tasks = []task.Task{}
 		}
 		return a.PrintJSON(tasks)
 	}
+	after := map[string]string{}
+	for _, w := range waiting {
+		after[w.ID] = "  (after " + terminal.Clip(w.For[0], 40) + more(len(w.For)-1) + ")"
+	}
 	return cli.PrintTable(a, "", tasks, func(t task.Task) string {
-		return fmt.Sprintf("%s\tP%d\t%s\t%s", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80))
+		return fmt.Sprintf("%s\tP%d\t%s\t%s%s", terminal.Clip(t.ID, 40), t.Priority, t.Status, terminal.Clip(t.Title, 80), after[t.ID])
 	})
 }
 
-func taskText(t task.Task) string {
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
+}
+
+// taskText describes a task for people, with the tasks among all that block it or that it blocks.
+func taskText(t task.Task, all []task.Task, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  P%d %s %s\n%s\n", terminal.Printable(t.ID), t.Priority, t.Type, t.Status, terminal.Printable(t.Title))
 	if len(t.Labels) > 0 {
 		fmt.Fprintf(&b, "labels: %s\n", terminal.Printable(strings.Join(t.Labels, ", ")))
 	}
+	blockers, dependents := task.Links(all, t.ID, now)
+	b.WriteString(linkText("waits for", blockers, all) + linkText("blocks", dependents, all))
 	for _, part := range []struct{ head, text string }{
 		{"Description", t.Description},
 		{"Acceptance criteria", t.Acceptance},
@@ -247,6 +268,19 @@ func taskText(t task.Task) string {
 		if part.text != "" {
 			fmt.Fprintf(&b, "\n%s:\n%s\n", part.head, terminal.PrintableLines(part.text))
 		}
+	}
+	return b.String()
+}
+
+// linkText lists tasks with their states and titles. A task of another tracker has none.
+func linkText(head string, ids []string, all []task.Task) string {
+	var b strings.Builder
+	for _, id := range ids {
+		fmt.Fprintf(&b, "%s: %s", head, terminal.Printable(id))
+		if i := slices.IndexFunc(all, func(t task.Task) bool { return t.ID == id }); i >= 0 {
+			fmt.Fprintf(&b, "  %s  %s", terminal.Printable(all[i].Status), terminal.Clip(all[i].Title, 80))
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
