@@ -80,7 +80,7 @@ func continueRefusal(refused *StateError, v session.View) error {
 	case v.Status == session.Completed: // the tracker may have closed the task
 		refused.Next = "coven why " + task
 	case v.Status == session.Cancelled, v.Status == session.Failed && op == OpResume:
-		refused.Next, refused.Detail = "coven run "+task, DetailOf(v)
+		refused.Next, refused.Detail = again(v), DetailOf(v)
 	case (WaitsForReview(v) || WaitsForMessage(v)) && op == OpResume:
 		refused.Code, refused.Next, refused.Detail = exit.Person, NextOf(v), DetailOf(v)
 	default:

@@ -172,10 +172,10 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		return Outcome{}, err
 	}
 	if len(retry.Settings) > 0 {
-		if plan, retry.Settings, err = planning.Renew(c.Project, plan, taskNow(ctx, c.Project, v), v.Info); err != nil {
+		if plan, retry.Settings, err = planning.Renew(c.Project, plan, planning.TaskNow(ctx, c.Project, v), v.Info); err != nil {
 			return Outcome{}, err
 		}
-	} else if changed := changedSettings(ctx, c.Project, v); len(changed) > 0 {
+	} else if changed := planning.Changed(ctx, c.Project, v); len(changed) > 0 {
 		c.notify(Notice{Task: v.Task, Text: settingsText(changed) + ": it continues with the old ones", Next: newSettings(v)})
 	}
 	v.Info = v.Info.Switched(retry)
@@ -208,36 +208,6 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		}
 	}
 	return c.work(ctx, s, item, plan, v.Info)
-}
-
-// changedSettings names the settings that differ from those with which a session began. Those that cannot be read have not
-// changed: the error is reported where they are used.
-func changedSettings(ctx context.Context, p *project.Project, v session.View) []string {
-	frozen, err := project.PlanOf(v.Dir)
-	if err != nil {
-		return nil
-	}
-	_, changed, err := planning.Renew(p, frozen, taskNow(ctx, p, v), v.Info)
-	if err != nil {
-		return nil
-	}
-	return changed
-}
-
-// taskNow returns the task of a blocked session as it is in its tracker, or nil.
-func taskNow(ctx context.Context, p *project.Project, v session.View) *task.Task {
-	if v.Info.Tracker == project.NoTracker || v.Failing == "" {
-		return nil
-	}
-	tracker, err := p.Tasks()
-	if err != nil {
-		return nil
-	}
-	now, err := tracker.Get(ctx, v.Task)
-	if err != nil {
-		return nil
-	}
-	return &now
 }
 
 // settingsText says that settings have changed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -55,7 +56,7 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 		return Outcome{}, exit.Usagef(ChatCommand(v.ID), "session %s is a chat: its conversation cannot be replaced", v.ID)
 	}
 	if r.NewSettings {
-		if again.Settings = changedSettings(ctx, c.Project, v); len(again.Settings) == 0 {
+		if again.Settings = planning.Changed(ctx, c.Project, v); len(again.Settings) == 0 {
 			return Outcome{}, exit.Failedf(NextOf(v), "the settings have not changed since the session of task %s began, except for the steps of its grimoire, which apply to new sessions", v.Task)
 		}
 	}

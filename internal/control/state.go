@@ -60,9 +60,17 @@ func NextOf(v session.View) string {
 	case v.Status == session.Interrupted, v.Status == session.Waiting, v.Status == session.Blocked:
 		return "coven resume " + shellword.Word(v.Task)
 	case v.Status == session.Failed, v.Status == session.Cancelled:
-		return "coven run " + shellword.Word(v.Task)
+		return again(v)
 	}
 	return ""
+}
+
+// again returns the command for another attempt after a session is over.
+func again(v session.View) string {
+	if v.Info.Chat {
+		return "coven chat"
+	}
+	return "coven run " + shellword.Word(v.Task)
 }
 
 // HasOpenErrors reports whether a session waits for a person because of open error

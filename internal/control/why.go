@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
@@ -82,7 +83,7 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		}
 	case session.Blocked:
 		r.Reason = causeOf(v)
-		if changed := changedSettings(ctx, p, v); len(changed) > 0 {
+		if changed := planning.Changed(ctx, p, v); len(changed) > 0 {
 			r.Reason, r.Next = r.Reason+"; "+settingsText(changed), newSettings(v)
 		}
 		if Refusal(OpRevise, v) == nil {
@@ -91,16 +92,16 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		r.Or = append(r.Or, "coven reject "+shellword.Word(id)+" --reason TEXT")
 	case session.Failed, session.Cancelled:
 		r.Reason = causeOf(v)
-		return again(ctx, p, v, r)
+		return anew(ctx, p, v, r)
 	case session.Interrupted:
 		r.Reason = interrupted(p, v)
 	}
 	return r, nil
 }
 
-// again adds the command that runs a task again after its session has ended, or the reason that it cannot
+// anew adds the command that runs a task again after its session has ended, or the reason that it cannot
 // run now.
-func again(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
+func anew(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
 	_, err := p.Repo.Find(ctx, v.Task)
 	switch {
 	case err == nil && Refusal(OpRetry, v) == nil:
@@ -108,7 +109,7 @@ func again(ctx context.Context, p *project.Project, v session.View, r Reason) (R
 	case err != nil && !errors.Is(err, worktree.ErrNoWorktree):
 		return r, err
 	}
-	r.Next = "coven run " + shellword.Word(v.Task)
+	r.Next = again(v)
 	if v.Info.Tracker == project.NoTracker {
 		return r, nil
 	}

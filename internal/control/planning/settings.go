@@ -2,6 +2,7 @@ package planning
 
 import (
 	"bytes"
+	"context"
 	"reflect"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/config/yamldoc"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
 )
 
@@ -78,6 +80,36 @@ func Renew(p *project.Project, frozen *grimoires.Plan, now *task.Task, info even
 		}
 	}
 	return &renewed, changed, nil
+}
+
+// Changed names the settings that differ from those with which a session began. Those that cannot be read have not
+// changed: the error is reported where they are used.
+func Changed(ctx context.Context, p *project.Project, v session.View) []string {
+	frozen, err := project.PlanOf(v.Dir)
+	if err != nil {
+		return nil
+	}
+	_, changed, err := Renew(p, frozen, TaskNow(ctx, p, v), v.Info)
+	if err != nil {
+		return nil
+	}
+	return changed
+}
+
+// TaskNow returns the task of a blocked session as it is in its tracker, or nil.
+func TaskNow(ctx context.Context, p *project.Project, v session.View) *task.Task {
+	if v.Info.Tracker == project.NoTracker || v.Failing == "" {
+		return nil
+	}
+	tracker, err := p.Tasks()
+	if err != nil {
+		return nil
+	}
+	now, err := tracker.Get(ctx, v.Task)
+	if err != nil {
+		return nil
+	}
+	return &now
 }
 
 // retold returns a task with the texts of another. Its other fields change while coven works on it.

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// From each state in which a story leaves a session, the next command of coven why leads within five steps to a landed or
+// rejected change, or to a question to the person; and no command is recommended again that has changed nothing.
+func TestFollow(t *testing.T) {
+	longRun(t)
+	testscript.Run(t, testscript.Params{
+		Files: stories(t, "script"), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true, Condition: condition,
+		Setup: func(env *testscript.Env) error {
+			if err := seal(env); err != nil {
+				return err
+			}
+			env.Defer(func() { followAll(t, env) })
+			return nil
+		},
+	})
+}
+
+// followAll follows the advice about all tasks with sessions below the directory of a story.
+func followAll(t *testing.T, env *testscript.Env) {
+	t.Helper()
+	repos, err := filepath.Glob(filepath.Join(env.WorkDir, "*", ".coven", "sessions"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sessions := range repos {
+		f := follower{repo: filepath.Dir(filepath.Dir(sessions)), env: env.Vars}
+		var views []struct {
+			Task string `json:"task"`
+		}
+		if out, err := f.coven("coven status --json"); err != nil || json.Unmarshal(out, &views) != nil {
+			continue // the story has broken the repository or its configuration
+		}
+		for _, v := range views {
+			if problem := f.follow(v.Task); problem != "" {
+				t.Errorf("%s: %s", filepath.Base(env.WorkDir), problem)
+			}
+		}
+	}
+}
+
+// follower follows the advice of coven in a repository.
+type follower struct {
+	repo string
+	env  []string
+}
+
+// advice is what coven why says.
+type advice struct{ State, Reason, Next string }
+
+// isEnd reports whether the session is over, or waits: for a person, or for an account, a checkout or another task.
+func (a advice) isEnd() bool {
+	return strings.HasPrefix(a.State, "waiting (") || a.State == "cancelled" || strings.HasPrefix(a.Reason, "rejected") || !slices.ContainsFunc(followed, func(begin string) bool { return strings.HasPrefix(a.Next+" ", begin) })
+}
+
+// followed lists the beginnings of the commands that a program can follow. The others ask a person to look, to decide or to
+// change something.
+var followed = []string{"coven resume ", "coven retry ", "coven run ", "coven doctor --fix"}
+
+// follow follows the advice about a task, and returns what is wrong with it, or "".
+func (f follower) follow(task string) string {
+	var said []string
+	for range 5 {
+		before, err := f.why(task)
+		if err != nil || before.isEnd() { // the task may be gone
+			return ""
+		}
+		said = append(said, fmt.Sprintf("%s: %s\n  next: %s", before.State, before.Reason, before.Next))
+		events := f.events()
+		out, _ := f.coven(before.Next) // its exit code is about the task
+		after, err := f.why(task)
+		switch {
+		case err != nil:
+			return ""
+		case after == before && f.events() == events && nextIn(out) == before.Next:
+			return fmt.Sprintf("%s: %s\nchanged nothing, and is recommended again:\n%s", task, strings.Join(said, "\n"), out)
+		case strings.HasPrefix(after.State, "running"):
+			return "" // by another coven
+		}
+	}
+	if last, err := f.why(task); err == nil && !last.isEnd() {
+		return fmt.Sprintf("%s: after five steps the next is %s:\n%s", task, last.Next, strings.Join(said, "\n"))
+	}
+	return ""
+}
+
+// nextIn returns the last command that an output recommends.
+func nextIn(out []byte) string {
+	_, next, _ := strings.Cut(string(out[max(bytes.LastIndex(out, []byte("\n  next: ")), 0):]), "  next: ")
+	next, _, _ = strings.Cut(next, "\n")
+	return next
+}
+
+func (f follower) why(task string) (advice, error) {
+	var a advice
+	out, err := f.coven("coven why --json '" + task + "'")
+	if err == nil {
+		err = json.Unmarshal(out, &a)
+	}
+	return a, err
+}
+
+// events returns the number of bytes in all journals.
+func (f follower) events() (n int64) {
+	files, _ := filepath.Glob(filepath.Join(f.repo, ".coven", "sessions", "*", "events.jsonl"))
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// coven runs a command line in the repository.
+func (f follower) coven(line string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line+" </dev/null")
+	cmd.Dir, cmd.Env = f.repo, f.env
+	if strings.Contains(line, "--json") {
+		return cmd.Output()
+	}
+	return cmd.CombinedOutput()
+}
