@@ -148,6 +148,9 @@ func stateColor(views []session.View, row int) string {
 		return ""
 	}
 	v := views[row-1].Shown()
+	if v.Rejected {
+		return ""
+	}
 	return statusColor(v.Status, v.Reason)
 }
 

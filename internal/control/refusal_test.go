@@ -76,7 +76,7 @@ func sessionStates() map[string]sessionState {
 			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,
 		}},
-		"failed, rejected": {last: event.SessionFailed, data: event.Ended{Rejected: true}, want: map[control.Operation]string{
+		"rejected": {last: event.SessionFailed, data: event.Ended{Rejected: true}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 1 coven run t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: why, control.OpCancel: why, control.OpRevert: why, control.OpMessage: whyPerson,
 		}},
@@ -204,7 +204,7 @@ func TestChatRefusals(t *testing.T) {
 	for name, want := range map[string]string{
 		"running": "ErrBusy 3 coven attach t", "waiting (review)": "", "waiting (message)": "", "interrupted": "",
 		"waiting (limit)": "StateError 3 coven resume t", "waiting (budget)": "StateError 3 coven resume t", "blocked": "StateError 3 coven resume t",
-		"completed": "StateError 1 coven chat", "cancelled": "StateError 1 coven chat", "failed, rejected": "StateError 1 coven chat",
+		"completed": "StateError 1 coven chat", "cancelled": "StateError 1 coven chat", "rejected": "StateError 1 coven chat",
 		"damaged": "StateError 3 coven cancel t",
 	} {
 		state, id := sessionStates()[name], strings.NewReplacer(" ", "-", "(", "", ")", "", ",", "").Replace(name)

@@ -47,15 +47,18 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 // maxEnded is the number of sessions that are over and still count as current.
 const maxEnded = 10
 
-// current returns the open sessions and the newest of those that are over. all must be sorted newest first.
-func current(all []session.Summary) []session.Summary {
-	var kept []session.Summary
-	ended := 0
+// current returns the open sessions, and the newest of those that are over and the last of their tasks. all must be
+// sorted newest first.
+func current(all []session.Summary) (kept []session.Summary) {
+	ended, seen := 0, map[string]bool{}
 	for _, s := range all {
+		again := seen[s.Task]
+		seen[s.Task] = true
 		if s.IsOver() {
-			if ended++; ended > maxEnded {
+			if again || ended == maxEnded {
 				continue
 			}
+			ended++
 		}
 		kept = append(kept, s)
 	}

@@ -37,7 +37,10 @@ func OpenLines(open []event.Finding) string {
 // StateOf returns the state of a session as text, such as "waiting (review)".
 func StateOf(v session.View) string {
 	v = v.Shown()
-	if v.Reason != "" {
+	switch {
+	case v.Rejected:
+		return "rejected"
+	case v.Reason != "":
 		return string(v.Status) + " (" + string(v.Reason) + ")"
 	}
 	return string(v.Status)
@@ -82,8 +85,8 @@ func HasOpenErrors(v session.View) bool {
 // DetailOf returns why a session is in its state, in one line.
 func DetailOf(v session.View) string {
 	detail := oneline.Of(v.Detail)
-	if v.Status == session.Cancelled {
-		detail = strings.TrimPrefix(detail, "cancelled ") // it follows the state
+	if v.Status == session.Cancelled || v.Rejected {
+		detail = strings.TrimPrefix(strings.TrimPrefix(detail, "cancelled "), "rejected: ") // it follows the state
 	}
 	return detail
 }

@@ -17,8 +17,8 @@ func NewStatus(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show sessions and the next command for each",
-		Long: `Show all open sessions and the last ten that ended, with the time since they came into
-their state, what they cost, and what each is doing or the next command for it. Below
+		Long: `Show all open sessions and the last ten that ended, of each task the last one, with the time
+since they came into their state, what they cost, and what each is doing or the next command for it. Below
 are the directories of the tasks' worktrees, and the tasks of the tracker that are ready
 to run or wait for others. coven need not be running. A session is "gone" if its record
 was removed although its task has a branch, a claim or snapshots: coven doctor --fix
