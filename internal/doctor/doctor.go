@@ -34,6 +34,7 @@ func Checkups() []Checkup {
 		{"processes", "how an agent's child processes are contained", false, (*Examination).processes},
 		{"sandbox", "what programs of a task can change and read", false, (*Examination).sandbox},
 		{"repository", "it exists, has a branch to land on, and has no stale git locks", false, (*Examination).repository},
+		{"identity", "git knows your name, in which changes land", true, (*Examination).identity},
 		{"config", "settings are valid, and which files they come from", true, (*Examination).config},
 		{"workflows", "grimoires, prompts, agents, skills and MCP servers can be used", true, (*Examination).workflows},
 		{"plugins", "each is built in, yours, or trusted", true, (*Examination).plugins},

@@ -110,6 +110,18 @@ func (v *Examination) repository(ctx context.Context) []Finding {
 	return ok("%s, landing on %s", repo.Root, target.Branch)
 }
 
+// identity checks that commits are in the user's name.
+func (v *Examination) identity(ctx context.Context) []Finding {
+	known, err := v.project.Repo.HasIdentity(ctx)
+	switch {
+	case err != nil:
+		return warn("coven doctor", "%v", err)
+	case !known:
+		return warn(`git config --global user.name "Your Name"`, "git has no user.name or user.email: changes land in the name of coven")
+	}
+	return ok("changes land in your name")
+}
+
 // lockAge is the age from which a lock file is stale: no running git holds a lock that long.
 const lockAge = time.Minute
 

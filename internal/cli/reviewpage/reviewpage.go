@@ -2,11 +2,13 @@
 package reviewpage
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -41,7 +43,12 @@ func Text(p control.Page, color bool) string {
 }
 
 func proven(p control.Page) string {
-	if len(p.Checks) == 0 {
+	switch {
+	case len(p.Checks) > 0:
+	case p.View.Shown().Status == session.Running:
+		step, action := control.Doing(p.View)
+		return "  none yet: at work on " + terminal.Printable(cmp.Or(step, "its worktree")+terminal.Colon(action)) + "\n"
+	default:
 		return "  NONE ran\n"
 	}
 	var b strings.Builder

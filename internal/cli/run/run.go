@@ -185,7 +185,7 @@ func (o *runOptions) limit(p *project.Project) (budget.Amount, error) {
 func (o *runOptions) work(ctx context.Context, c *control.Controller, from scheduler.Queue, todo []project.Item, branch string) error {
 	briefing := func() ([]string, error) { return nil, nil }
 	if !o.json {
-		briefing = c.Brief(ctx, branch)
+		briefing = o.brief(ctx, c, branch)
 	}
 	if err := c.AllowsProvider(ctx, cmp.Or(o.provider, c.Project.Config.Provider)); err != nil {
 		return err // reported once, not for each task
@@ -221,6 +221,24 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 		return c.Run(ctx, item, options)
 	}
 	return exit.Status(s.Run(ctx))
+}
+
+// brief returns the lines to show before the tasks run. It looks while other work goes on.
+func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch string) func() ([]string, error) {
+	first, briefing := newHere(c.Project), c.Brief(ctx, branch)
+	return func() ([]string, error) {
+		lines, err := briefing()
+		if err != nil {
+			return nil, err
+		}
+		warning, err := committer(ctx, c.Project)
+		for _, line := range []string{warning, first} {
+			if line != "" {
+				lines = append(lines, line)
+			}
+		}
+		return lines, err
+	}
 }
 
 // options returns the options of sessions that land on a branch.

@@ -68,6 +68,13 @@ func (r *Repo) identity(ctx context.Context) ([]string, error) {
 	return env, nil
 }
 
+// HasIdentity reports whether git's configuration or environment names the user, so that commits are in their name.
+// Otherwise coven commits in its own name.
+func (r *Repo) HasIdentity(ctx context.Context) (bool, error) {
+	missing, err := r.identity(ctx)
+	return len(missing) == 0, err
+}
+
 // Editor returns the user's editor in git's configuration, or "" if it names none.
 func (r *Repo) Editor(ctx context.Context) (string, error) {
 	settings, err := r.Git().Configured(ctx, `^core\.editor$`, false)

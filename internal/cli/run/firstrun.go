@@ -1,0 +1,39 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+)
+
+// newHere explains the files that the first run leaves in a repository. It returns "" if there was a run before.
+func newHere(p *project.Project) string {
+	root := p.Repo.Root
+	if !missing(filepath.Join(root, session.Dir)) {
+		return ""
+	}
+	text := "new here: .coven/ has coven's records, which git ignores, and your settings"
+	if !missing(filepath.Join(root, ".beads")) {
+		text += "; .beads/ has the tasks"
+	}
+	return text + ": commit them to share them, or leave them untracked"
+}
+
+func missing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// committer warns about changes that would not land in the user's name.
+func committer(ctx context.Context, p *project.Project) (string, error) {
+	known, err := p.Repo.HasIdentity(ctx)
+	if known || err != nil {
+		return "", err
+	}
+	return "warning: git does not know your name: changes land in that of coven (git config --global user.name NAME, and user.email)", nil
+}
