@@ -247,11 +247,9 @@ func (x *Executor) decide(ctx context.Context, c engine.Call, candidate event.La
 		question.Approved, question.By = true, x.Approve
 		return decision{answer: &question}, nil
 	}
-	edited := ""
-	if !asked {
-		if edited, err = x.edited(ctx, c.Path, since, candidate); err != nil {
-			return decision{}, err
-		}
+	edited, err := x.edited(ctx, c.Path, since, asked, candidate)
+	if err != nil {
+		return decision{}, err
 	}
 	d := decision{wait: reviewWait(open, unseen, edited, changed, dropped, candidate.Many)}
 	if !asked {
@@ -314,10 +312,10 @@ func reviewWait(open []event.Finding, unseen bool, edited, changed, dropped, man
 }
 
 // edited says that a person has approved another change than the candidate, and in which files they differ. It returns "" if
-// no person has approved one. It ignores events before the event number since.
-func (x *Executor) edited(ctx context.Context, path string, since int64, candidate event.Landing) (string, error) {
+// no person has approved one, or if the person was asked about the candidate. It ignores events before the event number since.
+func (x *Executor) edited(ctx context.Context, path string, since int64, asked bool, candidate event.Landing) (string, error) {
 	approved, ok := x.evidence().Approval(path, since)
-	if !ok {
+	if !ok || asked {
 		return "", nil
 	}
 	where := ""

@@ -48,19 +48,22 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 		return Outcome{}, err // nothing is recorded
 	}
 	decision := event.MergeDecision{Message: r.Message, Approved: true, By: c.Project.Env.User(), Accepted: v.Open}
-	switch {
-	case v.Review != nil && (r.Patch == nil || *r.Patch == v.Review.Patch):
-		decision.Patch, decision.Tree = v.Review.Patch, v.Review.Tree
-	case r.Patch != nil:
-		decision.Patch = *r.Patch
-	default: // a change that landed unasked until it was blocked
-		_, diff, err := c.change(ctx, v)
-		if err != nil {
-			return Outcome{}, err
-		}
-		decision.Patch = diff.PatchID
+	if decision.Patch, decision.Tree, err = c.approved(ctx, v, r.Patch); err != nil {
+		return Outcome{}, err
 	}
 	return c.answer(ctx, v, decision)
+}
+
+// approved returns the patch that an approval is about, and its tree if the session has asked about it.
+func (c *Controller) approved(ctx context.Context, v session.View, reviewed *string) (patch, tree string, err error) {
+	switch {
+	case v.Review != nil && (reviewed == nil || *reviewed == v.Review.Patch):
+		return v.Review.Patch, v.Review.Tree, nil
+	case reviewed != nil:
+		return *reviewed, "", nil
+	}
+	_, diff, err := c.change(ctx, v) // of a change that landed unasked until it was blocked
+	return diff.PatchID, "", err
 }
 
 // Approvals lists the changes that coven approve works on.

@@ -39,7 +39,7 @@ func Refusal(op Operation, v session.View) error {
 	case OpRun, OpResume, OpRetry:
 		return continueRefusal(refused, v)
 	case OpApprove, OpRevise:
-		if WaitsForReview(v.Shown()) && v.Review != nil || op == OpRevise && v.Status == session.Blocked && v.Failing != "" && !event.IsSetup(v.Failing) {
+		if WaitsForReview(v.Shown()) && v.Review != nil || op == OpRevise && revisable(v) {
 			return nil
 		}
 	case OpReject, OpCancel:
@@ -108,6 +108,11 @@ func WaitsForReview(v session.View) bool {
 // WaitsForMessage reports whether a chat without a change waits for the next message.
 func WaitsForMessage(v session.View) bool {
 	return v.Status == session.Waiting && v.Reason == event.WaitMessage
+}
+
+// revisable reports whether a session is blocked at a step of its grimoire.
+func revisable(v session.View) bool {
+	return v.Status == session.Blocked && v.Failing != "" && !event.IsSetup(v.Failing)
 }
 
 // dismissible reports whether a session is neither over nor running.

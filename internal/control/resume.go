@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
@@ -168,15 +167,14 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		return Outcome{}, err
 	}
 	plan, err := project.PlanOf(s.Dir)
+	if err == nil && len(retry.Settings) > 0 {
+		plan, retry.Settings, err = planning.Renew(c.Project, plan, planning.TaskNow(ctx, c.Project, v), v.Info)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
-	if len(retry.Settings) > 0 {
-		if plan, retry.Settings, err = planning.Renew(c.Project, plan, planning.TaskNow(ctx, c.Project, v), v.Info); err != nil {
-			return Outcome{}, err
-		}
-	} else if changed := planning.Changed(ctx, c.Project, v); len(changed) > 0 {
-		c.notify(Notice{Task: v.Task, Text: settingsText(changed) + ": it continues with the old ones", Next: newSettings(v)})
+	if changed := planning.Changed(ctx, c.Project, v); len(retry.Settings) == 0 && len(changed) > 0 {
+		c.notify(Notice{Task: v.Task, Text: planning.Text(changed) + ": it continues with the old ones", Next: newSettings(v)})
 	}
 	v.Info = v.Info.Switched(retry)
 	if err := c.checkResumed(ctx, plan, v, retry); err != nil {
@@ -199,20 +197,19 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		return Outcome{}, err
 	}
 	if len(retry.Settings) > 0 {
-		frozen, err := plan.Marshal()
-		if err == nil {
-			err = s.Freeze(frozen)
-		}
-		if err != nil {
+		if err := freeze(s, plan); err != nil {
 			return Outcome{}, err
 		}
 	}
 	return c.work(ctx, s, item, plan, v.Info)
 }
 
-// settingsText says that settings have changed.
-func settingsText(changed []string) string {
-	return "the settings (" + strings.Join(changed, ", ") + ") have changed since the session began"
+func freeze(s *session.Session, plan *grimoires.Plan) error {
+	frozen, err := plan.Marshal()
+	if err != nil {
+		return err
+	}
+	return s.Freeze(frozen)
 }
 
 // newSettings returns the command that continues a session with the present settings.

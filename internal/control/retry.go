@@ -60,15 +60,23 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 			return Outcome{}, exit.Failedf(NextOf(v), "the settings have not changed since the session of task %s began, except for the steps of its grimoire, which apply to new sessions", v.Task)
 		}
 	}
-	if again.Retry == "" && !r.Fresh && !r.NewSettings && r.Switch == (Switch{}) {
-		return Outcome{}, exit.Failedf(NextOf(v), "no step of task %s has failed: it is %s", v.Task, StateOf(v))
-	}
-	if again.Retry == "" && (!r.NewSettings || !WaitsForReview(v)) {
-		if err := Refusal(OpResume, v); err != nil {
+	if again.Retry == "" {
+		if err := withoutFailure(v, r); err != nil {
 			return Outcome{}, err
 		}
 	}
 	return c.resumeAt(ctx, v, again)
+}
+
+// withoutFailure returns why a session in which no step has failed cannot be retried.
+func withoutFailure(v session.View, r RetryRequest) error {
+	switch {
+	case !r.Fresh && !r.NewSettings && r.Switch == (Switch{}):
+		return exit.Failedf(NextOf(v), "no step of task %s has failed: it is %s", v.Task, StateOf(v))
+	case r.NewSettings && WaitsForReview(v):
+		return nil
+	}
+	return Refusal(OpResume, v)
 }
 
 // retryRefusal returns why a session cannot be retried. A session that has failed can be

@@ -84,7 +84,7 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	case session.Blocked:
 		r.Reason = causeOf(v)
 		if changed := planning.Changed(ctx, p, v); len(changed) > 0 {
-			r.Reason, r.Next = r.Reason+"; "+settingsText(changed), newSettings(v)
+			r.Reason, r.Next = r.Reason+"; "+planning.Text(changed), newSettings(v)
 		}
 		if Refusal(OpRevise, v) == nil {
 			r.Or = append(r.Or, "coven revise "+shellword.Word(id)+" -m TEXT")

@@ -12,9 +12,12 @@ import (
 type calls struct {
 	reported map[string]bool // by call ID
 	refused  map[string]bool // by call ID; coven has reported their results
+	spawns   map[string]bool // IDs of calls that start agents, whose failures are reported by themselves
 }
 
-func newCalls() calls { return calls{reported: map[string]bool{}, refused: map[string]bool{}} }
+func newCalls() calls {
+	return calls{reported: map[string]bool{}, refused: map[string]bool{}, spawns: map[string]bool{}}
+}
 
 // repeats reports whether an event repeats an already reported call or refusal.
 func (c calls) repeats(e provider.Event) (again bool) {

@@ -19,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/mcp"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/plugins/provider"
 )
 
@@ -334,13 +335,14 @@ func (r *run) handle(e provider.Event) error {
 		r.loops.Call(e)
 		r.counted.call(e.ID)
 		r.audit.asked(e.ID)
+		r.calls.spawns[e.ID] = strings.HasSuffix(e.Name, tool.SpawnAgent.Name)
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
 		refused := r.calls.refused[e.ID]
 		r.checked(r.audit.result(e, refused))
 		r.job.Gate.Ended(e.ID)
-		if e.IsError && !refused {
+		if e.IsError && !refused && !r.calls.spawns[e.ID] {
 			if err := r.job.Emit(event.AgentToolFailed, ToolFailure(e)); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config/yamldoc"
@@ -94,6 +95,11 @@ func Changed(ctx context.Context, p *project.Project, v session.View) []string {
 		return nil
 	}
 	return changed
+}
+
+// Text says that settings have changed.
+func Text(changed []string) string {
+	return "the settings (" + strings.Join(changed, ", ") + ") have changed since the session began"
 }
 
 // TaskNow returns the task of a blocked session as it is in its tracker, or nil.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync"
 
 	"github.com/coven-run/coven/internal/driver"
@@ -86,7 +87,7 @@ func (c *conversation) call(ctx context.Context, call provider.ToolCall) (provid
 	text, err := c.run(ctx, asked)
 	if err != nil { // it is a result for the model
 		result := provider.ToolResult{ID: call.ID, Text: err.Error(), IsError: true}
-		if errors.As(err, new(refusal)) {
+		if errors.As(err, new(refusal)) || strings.HasSuffix(call.Name, tool.SpawnAgent.Name) {
 			return result, nil
 		}
 		return result, c.job.Emit(event.AgentToolFailed, driver.ToolFailure(result))
