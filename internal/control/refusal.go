@@ -39,7 +39,7 @@ func Refusal(op Operation, v session.View) error {
 	case OpRun, OpResume, OpRetry:
 		return continueRefusal(refused, v)
 	case OpApprove, OpRevise:
-		if WaitsForReview(v.Shown()) && v.Review != nil || op == OpRevise && revisable(v) {
+		if decidable(op, v) {
 			return nil
 		}
 	case OpReject, OpCancel:
@@ -110,9 +110,10 @@ func WaitsForMessage(v session.View) bool {
 	return v.Status == session.Waiting && v.Reason == event.WaitMessage
 }
 
-// revisable reports whether a session is blocked at a step of its grimoire.
-func revisable(v session.View) bool {
-	return v.Status == session.Blocked && v.Failing != "" && !event.IsSetup(v.Failing)
+// decidable reports whether a change waits for a review, or can be revised because a step of the grimoire is blocked.
+func decidable(op Operation, v session.View) bool {
+	return WaitsForReview(v.Shown()) && v.Review != nil ||
+		op == OpRevise && v.Status == session.Blocked && v.Failing != "" && !event.IsSetup(v.Failing)
 }
 
 // dismissible reports whether a session is neither over nor running.

@@ -166,15 +166,10 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 	if err != nil {
 		return Outcome{}, err
 	}
-	plan, err := project.PlanOf(s.Dir)
-	if err == nil && len(retry.Settings) > 0 {
-		plan, retry.Settings, err = planning.Renew(c.Project, plan, planning.TaskNow(ctx, c.Project, v), v.Info)
-	}
+	v.Dir = s.Dir // the view of an open session lacks it
+	plan, err := c.planOf(ctx, v, &retry)
 	if err != nil {
 		return Outcome{}, err
-	}
-	if changed := planning.Changed(ctx, c.Project, v); len(retry.Settings) == 0 && len(changed) > 0 {
-		c.notify(Notice{Task: v.Task, Text: planning.Text(changed) + ": it continues with the old ones", Next: newSettings(v)})
 	}
 	v.Info = v.Info.Switched(retry)
 	if err := c.checkResumed(ctx, plan, v, retry); err != nil {
@@ -197,19 +192,23 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		return Outcome{}, err
 	}
 	if len(retry.Settings) > 0 {
-		if err := freeze(s, plan); err != nil {
+		if err := planning.Freeze(s, plan); err != nil {
 			return Outcome{}, err
 		}
 	}
 	return c.work(ctx, s, item, plan, v.Info)
 }
 
-func freeze(s *session.Session, plan *grimoires.Plan) error {
-	frozen, err := plan.Marshal()
-	if err != nil {
-		return err
+// planOf returns the plan with which a session continues, and sets the settings that are new in it.
+func (c *Controller) planOf(ctx context.Context, v session.View, retry *event.Resumed) (*grimoires.Plan, error) {
+	renew := len(retry.Settings) > 0
+	plan, changed, err := planning.Resumed(ctx, c.Project, v, renew)
+	if renew {
+		retry.Settings = changed
+	} else if len(changed) > 0 {
+		c.notify(Notice{Task: v.Task, Text: planning.Text(changed) + ": it continues with the old ones", Next: newSettings(v)})
 	}
-	return s.Freeze(frozen)
+	return plan, err
 }
 
 // newSettings returns the command that continues a session with the present settings.

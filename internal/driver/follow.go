@@ -339,15 +339,7 @@ func (r *run) handle(e provider.Event) error {
 		call := gate.Call{ID: e.ID, Tool: e.Name, Input: e.Input}
 		return r.job.Emit(event.AgentTool, event.Tool{ID: e.ID, Name: e.Name, Summary: gate.Summary(call, r.job.Dir)})
 	case provider.ToolResult:
-		refused := r.calls.refused[e.ID]
-		r.checked(r.audit.result(e, refused))
-		r.job.Gate.Ended(e.ID)
-		if e.IsError && !refused && !r.calls.spawns[e.ID] {
-			if err := r.job.Emit(event.AgentToolFailed, ToolFailure(e)); err != nil {
-				return err
-			}
-		}
-		return r.stuck(r.loops.Result(e))
+		return r.callEnded(e)
 	case provider.Retry:
 		r.refused(e)
 		return r.job.Emit(event.AgentRetry, event.Text{Text: retryText(e)})
@@ -456,6 +448,19 @@ func (r *run) checked(bypass error) {
 	if bypass != nil {
 		r.child.Stop(bypass)
 	}
+}
+
+// callEnded handles the result of a tool call.
+func (r *run) callEnded(e provider.ToolResult) error {
+	refused := r.calls.refused[e.ID]
+	r.checked(r.audit.result(e, refused))
+	r.job.Gate.Ended(e.ID)
+	if e.IsError && !refused && !r.calls.spawns[e.ID] {
+		if err := r.job.Emit(event.AgentToolFailed, ToolFailure(e)); err != nil {
+			return err
+		}
+	}
+	return r.stuck(r.loops.Result(e))
 }
 
 // maxToolError limits the recorded error of a tool call, in characters.

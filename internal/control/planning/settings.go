@@ -83,14 +83,36 @@ func Renew(p *project.Project, frozen *grimoires.Plan, now *task.Task, info even
 	return &renewed, changed, nil
 }
 
+// Resumed returns the plan with which a session continues: its own, or with renew that with the present settings. changed names the
+// settings that differ.
+func Resumed(ctx context.Context, p *project.Project, v session.View, renew bool) (plan *grimoires.Plan, changed []string, err error) {
+	frozen, err := project.PlanOf(v.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, changed, err := Renew(p, frozen, TaskNow(ctx, p, v), v.Info)
+	switch {
+	case renew:
+		return now, changed, err
+	case err != nil: // it is reported where the settings are used
+		return frozen, nil, nil //nolint:nilerr // as above
+	}
+	return frozen, changed, nil
+}
+
+// Freeze stores the plan of a session.
+func Freeze(s *session.Session, plan *grimoires.Plan) error {
+	frozen, err := plan.Marshal()
+	if err != nil {
+		return err
+	}
+	return s.Freeze(frozen)
+}
+
 // Changed names the settings that differ from those with which a session began. Those that cannot be read have not
 // changed: the error is reported where they are used.
 func Changed(ctx context.Context, p *project.Project, v session.View) []string {
-	frozen, err := project.PlanOf(v.Dir)
-	if err != nil {
-		return nil
-	}
-	_, changed, err := Renew(p, frozen, TaskNow(ctx, p, v), v.Info)
+	_, changed, err := Resumed(ctx, p, v, false)
 	if err != nil {
 		return nil
 	}
