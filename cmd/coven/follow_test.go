@@ -66,7 +66,7 @@ type advice struct{ State, Reason, Next string }
 
 // isEnd reports whether the session is over, or waits: for a person, or for an account, a checkout or another task.
 func (a advice) isEnd() bool {
-	return strings.HasPrefix(a.State, "waiting (") || a.State == "cancelled" || strings.HasPrefix(a.Reason, "rejected") || !slices.ContainsFunc(followed, func(begin string) bool { return strings.HasPrefix(a.Next+" ", begin) })
+	return strings.HasPrefix(a.State, "waiting (") || a.State == "cancelled" || a.State == "rejected" || !slices.ContainsFunc(followed, func(begin string) bool { return strings.HasPrefix(a.Next+" ", begin) })
 }
 
 // followed lists the beginnings of the commands that a program can follow. The others ask a person to look, to decide or to
@@ -88,7 +88,9 @@ func (f follower) follow(task string) string {
 		switch {
 		case err != nil:
 			return ""
-		case after == before && f.events() == events && nextIn(out) == before.Next:
+		case after == before && f.events() == events && nextIn(out) != before.Next:
+			return "" // the error asks the person for something else first, such as trust
+		case after == before && f.events() == events:
 			return fmt.Sprintf("%s: %s\nchanged nothing, and is recommended again:\n%s", task, strings.Join(said, "\n"), out)
 		case strings.HasPrefix(after.State, "running"):
 			return "" // by another coven
