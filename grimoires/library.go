@@ -86,7 +86,7 @@ func NewLibrary(root, userDir string) *Library {
 	return &Library{append(l.sources, source{fsys: shipped, flat: true, label: func(string) string { return BuiltIn }})}
 }
 
-// shipped returns the library of what coven ships.
+// shipped returns the library of the grimoires and prompts that coven ships.
 func (l *Library) shipped() *Library { return &Library{l.sources[len(l.sources)-1:]} }
 
 // source is a place that contains grimoires and prompts.

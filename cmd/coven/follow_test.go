@@ -61,7 +61,7 @@ type follower struct {
 	env  []string
 }
 
-// advice is what coven why says.
+// advice is the answer of coven why.
 type advice struct{ State, Reason, Next string }
 
 // isEnd reports whether the session is over, or waits: for a person, or for an account, a checkout or another task.
@@ -73,7 +73,7 @@ func (a advice) isEnd() bool {
 // change something.
 var followed = []string{"coven resume ", "coven retry ", "coven run ", "coven doctor --fix"}
 
-// follow follows the advice about a task, and returns what is wrong with it, or "".
+// follow follows the advice about a task. It returns the fault of the advice, or "".
 func (f follower) follow(task string) string {
 	var said []string
 	for range 5 {

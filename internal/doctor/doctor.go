@@ -101,7 +101,7 @@ func (v *Examination) Run(ctx context.Context, fix bool) ([]Finding, error) {
 }
 
 // checked runs one checkup. After a fix it runs the checkup again, because a fix may reveal
-// more. What could not be fixed is not tried again.
+// more. A failed fix is not tried again.
 func (v *Examination) checked(ctx context.Context, c Checkup, fix bool) []Finding {
 	var fixed []Finding
 	tried := map[string]Finding{} // results, by the text of the problem

@@ -9,7 +9,7 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
-// workflows checks the files that define what runs: coven works around those that it cannot use.
+// workflows checks the files of grimoires and prompts: coven works around those that it cannot use.
 func (v *Examination) workflows(context.Context) []Finding {
 	var all []Finding
 	wrong := func(next, what string, problems []string) {

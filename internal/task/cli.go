@@ -220,7 +220,7 @@ func (c *CLI) Blockers(ctx context.Context, id string) ([]string, error) {
 	return g.blockers(t), nil
 }
 
-// family adds the ancestors of a task to its graph. It reads all tasks if that does not show what the task waits for:
+// family adds the ancestors of a task to its graph. It reads all tasks if the ancestors do not show the blockers of the task:
 // the program prints neither the children of a task with it, nor dependencies on other trackers.
 func (c *CLI) family(ctx context.Context, t Task, near graph) (Task, graph, error) {
 	g, err := c.around(ctx, []Task{t})

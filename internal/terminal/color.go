@@ -13,7 +13,7 @@ const (
 	Yellow = "33"
 )
 
-// Colored returns draw with colors: green for what passed and landed, red for what failed, yellow for warnings.
+// Colored returns draw with colors: green for success and landings, red for failures, yellow for warnings.
 func Colored(draw func(event.Event) string) func(event.Event) string {
 	return func(e event.Event) string { return Color(draw(e), colorOf(e)) }
 }

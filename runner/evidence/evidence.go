@@ -1,5 +1,5 @@
-// Package evidence finds what the journal of a session says about a change: that checks passed on its tree, that a person has
-// approved it, and which commits it was built on.
+// Package evidence finds facts about a change in the journal of its session: the checks that passed on its tree, the approvals of
+// persons, and the commits on which it was built.
 package evidence
 
 import (
@@ -19,7 +19,7 @@ type Journal interface {
 	All(types ...event.Type) []event.Event
 }
 
-// Evidence is what a journal says.
+// Evidence reads a journal.
 type Evidence struct{ Journal Journal }
 
 // Proves reports whether the checks have passed on a tree: according to earlier receipts, or in the step at path before it was

@@ -12,7 +12,7 @@ const (
 	exitNotFound  = 127
 )
 
-// notRun matches the output of programs that could not run what they were told to: make, shells, npm and its kin, Python,
+// notRun matches the output of programs that did not find a target, a script or a module: make, shells, npm and its kin, Python,
 // Node.js, just, task, Rake, Gradle and Maven.
 var notRun = lazyregexp.New(`(?m)No rule to make target|command not found|: not found$|Error 12[67]\b` +
 	`|[Mm]issing script|Script not found|Command ".*" not found|No such file or directory` +

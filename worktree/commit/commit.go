@@ -91,8 +91,11 @@ type committing struct {
 	tip object.Commit
 	// merge is the merged commit. It may be empty.
 	merge string
-	base  string // see fork
-	left  []LeftOut
+	// rebases means that the target has dropped the start of the change. The merged commit is then the only parent, so that the
+	// branch no longer contains dropped commits.
+	rebases bool
+	base    string // see fork
+	left    []LeftOut
 }
 
 func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Lock) (*committing, error) {
@@ -106,7 +109,7 @@ func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Loc
 	}
 	c := &committing{w: w, req: req, tip: tip}
 	if req.Merge != "" {
-		if c.merge, err = toMerge(ctx, w, oid, req.Merge); err != nil {
+		if c.merge, c.rebases, err = toMerge(ctx, w, oid, req.Merge); err != nil {
 			return nil, err
 		}
 	}
@@ -116,17 +119,18 @@ func beginCommit(ctx context.Context, w *repo.Worktree, req Request, l *lock.Loc
 	return c, err
 }
 
-// toMerge returns the object ID of the commit to merge, or "" if the branch already contains it.
-func toMerge(ctx context.Context, w *repo.Worktree, tip, merge string) (string, error) {
+// toMerge returns the object ID of the commit to merge, or "" if the branch already contains it, and whether the branch is
+// rebased on it.
+func toMerge(ctx context.Context, w *repo.Worktree, tip, merge string) (oid string, rebases bool, err error) {
 	commit, err := w.Repo.Git().Commit(ctx, merge)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	start, err := w.StartOf(ctx, tip, commit.Oid)
 	if err != nil || start.Commit == commit.Oid {
-		return "", err
+		return "", false, err
 	}
-	return commit.Oid, nil
+	return commit.Oid, start.Dropped, nil
 }
 
 func (c *committing) run(ctx context.Context) (Commit, error) {
@@ -172,7 +176,7 @@ func (c *committing) run(ctx context.Context) (Commit, error) {
 }
 
 // preCommit runs the pre-commit hook, and returns the tree with its changes. A hook that fails because it has changed files, as that
-// of the pre-commit framework does, runs once more on what it changed.
+// of the pre-commit framework does, runs once more on its own changes.
 func (c *committing) preCommit(ctx context.Context, hooks *HookSet, tree string) (string, error) {
 	refused := hooks.Run(ctx, PreCommit)
 	if refused != nil && !errors.As(refused, new(*HookError)) {
@@ -287,7 +291,7 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	for _, change := range changes {
 		done.Files = append(done.Files, change.Path)
 	}
-	parents, err := c.parents(ctx)
+	parents, err := c.parents()
 	if err != nil {
 		return Commit{}, err
 	}
@@ -303,17 +307,12 @@ func (c *committing) record(ctx context.Context, tree, message string) (Commit, 
 	return done, nil
 }
 
-// parents returns the parents of the commit. If the target has dropped the start of the change, the merge is its only parent,
-// so that the branch no longer contains dropped commits.
-func (c *committing) parents(ctx context.Context) ([]string, error) {
-	if c.merge == "" {
+// parents returns the parents of the commit, and records the merge.
+func (c *committing) parents() ([]string, error) {
+	switch {
+	case c.merge == "":
 		return []string{c.tip.Oid}, nil
-	}
-	start, err := c.w.StartOf(ctx, c.tip.Oid, c.merge)
-	if err != nil {
-		return nil, err
-	}
-	if start.Dropped {
+	case c.rebases:
 		return []string{c.merge}, c.w.RecordMerged(c.merge, c.tip.Oid)
 	}
 	return []string{c.tip.Oid, c.merge}, c.w.RecordMerged(c.merge, "")

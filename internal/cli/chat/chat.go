@@ -36,8 +36,8 @@ printed.
 coven commits what the agent changes after each turn. The chat can be continued with
 --session until you approve or reject its change; coven review shows it.
 
-Enter sends a message, Alt-Enter starts a new line. What you send while a turn runs waits
-for its end. Ctrl-C stops a turn, not the chat. Ctrl-D or /exit leaves.`,
+Enter sends a message, Alt-Enter starts a new line. Messages that you send during a turn
+are queued. Ctrl-C stops a turn, not the chat. Ctrl-D or /exit leaves.`,
 		Example: `  coven chat
   coven chat -m "Where are passwords checked?"
   coven chat --session 2026-01-02-where-are-passwords-checked -m "And tokens?"`,

@@ -15,7 +15,7 @@ import (
 )
 
 // greeting explains the keys.
-const greeting = "Enter sends a message, also while a turn runs: it waits. Ctrl-C stops a turn, Ctrl-D or /exit leaves.\n"
+const greeting = "Enter sends a message; during a turn, it is queued. Ctrl-C stops a turn, Ctrl-D or /exit leaves.\n"
 
 // composer reads the messages of the user, also while a turn runs. Messages wait for the end of the turn.
 type composer struct {
@@ -72,7 +72,7 @@ func compose(ctx context.Context, a *cli.App, past *history, lines bool) *compos
 	return c
 }
 
-// interrupt does with the key Ctrl-C what the signal does while a turn runs: see cli.App.OnInterrupt.
+// interrupt handles the key Ctrl-C while a turn runs like the signal: see cli.App.OnInterrupt.
 func (c *composer) interrupt() bool {
 	return c.busy.Load() && syscall.Kill(os.Getpid(), syscall.SIGINT) == nil
 }
@@ -123,7 +123,7 @@ func (c *composer) accept(text string) bool {
 	}
 	c.past.add(text)
 	if c.busy.Load() {
-		_ = c.app.Showf("(waits for the turn) %s", quoted(text)) // it is sent in any case
+		_ = c.app.Showf("(queued) %s", quoted(text)) // it is sent in any case
 	}
 	return true
 }

@@ -35,5 +35,5 @@ func committer(ctx context.Context, p *project.Project) (string, error) {
 	if known || err != nil {
 		return "", err
 	}
-	return "warning: git does not know your name: changes land in that of coven (git config --global user.name NAME, and user.email)", nil
+	return "warning: git does not know your name: changes land under the name of coven (git config --global user.name NAME, and user.email)", nil
 }

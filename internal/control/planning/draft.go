@@ -21,7 +21,7 @@ import (
 // SingleAgent is the grimoire of a single agent.
 const SingleAgent = "none"
 
-// Options are what a person chooses for a session. Empty ones are chosen by the project.
+// Options are the choices of a person for a session. The project chooses the empty ones.
 type Options struct {
 	Grimoire string
 	Provider string

@@ -18,8 +18,8 @@ import (
 // part is a part of a plan that comes from settings.
 type part struct {
 	name string
-	// file means that it comes from a file that coven also ships. Such files differ between versions without being changed by
-	// anybody.
+	// file means that coven ships files for it. They differ between versions of coven, so that a difference need not come from
+	// a person.
 	file bool
 	get  func(*grimoires.Plan) any
 	take func(to, from *grimoires.Plan)

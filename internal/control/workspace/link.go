@@ -20,8 +20,8 @@ func (s *Workspace) except() error {
 
 // link makes directories of the main checkout appear in the worktree, and returns their paths in it. With mounts, programs
 // see them in the place of an empty directory, so that relative paths in them lead to files of the worktree. Otherwise they
-// are symbolic links. One that is a link in the main checkout is a link to the same directory: a mount would show what the
-// sandbox hides there.
+// are symbolic links. One that is a link in the main checkout is a link to the same directory: a mount would show files that
+// the sandbox hides there.
 func (s *Workspace) link() (names []string, err error) {
 	if len(s.Link) == 0 || s.Repo.Bare {
 		return nil, nil
