@@ -17,11 +17,10 @@ func newHere(p *project.Project) string {
 	if !missing(filepath.Join(root, session.Dir)) {
 		return ""
 	}
-	text := "new here: .coven/ has coven's records, which git ignores, and your settings"
-	if !missing(filepath.Join(root, ".beads")) {
-		text += "; .beads/ has the tasks"
+	if missing(filepath.Join(root, ".beads")) {
+		return "first run here: .coven/ holds settings to commit and records that git ignores"
 	}
-	return text + ": commit them to share them, or leave them untracked"
+	return "first run here: .coven/ holds settings and .beads/ tasks, to commit; git ignores the records"
 }
 
 func missing(path string) bool {
