@@ -585,7 +585,7 @@ var unbounded = map[string]string{
 	"internal/process/processtable_linux.go":     ofKernel,
 	"internal/process/seal_linux.go":             directory,
 	"internal/process/shim.go":                   ofKernel,
-	"internal/process/sockets_linux.go":          ofKernel,
+	"internal/process/sockets/sockets_linux.go":  ofKernel,
 	"internal/process/tree_linux.go":             ofKernel,
 	"internal/project/claims.go":                 ofKernel,
 	"internal/sandbox/forwarder/lock.go":         directory,

@@ -235,6 +235,8 @@ type Ran struct {
 	Duration time.Duration // wall clock
 	// NotIsolated means that it could read the files of the main checkout instead of those of the worktree.
 	NotIsolated bool
+	// Read and Reads are those of its receipt.
+	Read, Reads string
 }
 
 type reviewers interface {

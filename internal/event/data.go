@@ -267,6 +267,11 @@ type Receipt struct {
 	// NotIsolated means that the command could read the files of the main checkout instead of those in the tree: without
 	// a sandbox, or where the user's settings show them.
 	NotIsolated bool `json:"not_isolated,omitempty"`
+	// Read describes the files that the command read outside of the worktree, such as "3 in node_modules". Reads is the sha256 of their list, which
+	// has the format of sha256sum: the name of a file in the session's directory reads. They are empty if there are no such files,
+	// or if they could not be recorded.
+	Read  string `json:"read,omitempty"`
+	Reads string `json:"reads_sha256,omitempty"`
 }
 
 // Landing is a change that is landing, and the data of LandIntended and

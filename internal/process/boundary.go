@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/process/overlay"
+	"github.com/coven-run/coven/internal/process/reads"
+	"github.com/coven-run/coven/internal/process/sockets"
 )
 
 // ErrNoBoundary means that the kernel cannot enforce a Boundary.
@@ -65,6 +67,8 @@ type Boundary struct {
 	// Caches returns directories of the user that the program can change without changing the user's, and a function for
 	// when it has ended. It is called when the program starts, and only with a mount namespace. It may be nil.
 	Caches func() ([]overlay.Dir, func(), error)
+	// Reads records the files that the program reads. Without a mount namespace, it has no effect.
+	Reads *Reads
 	// Loopback gives the program a network of its own: see Launcher.PrivateNetwork. If it is nil, the program uses the
 	// network of the machine.
 	Loopback *Loopback
@@ -107,6 +111,7 @@ type limits struct {
 	Link                 []linkedDir
 	Partial              []partial
 	Caches               []overlay.Dir
+	Reads                *reads.Scope `json:",omitempty"`
 }
 
 func (b *Boundary) limits(m mode) (*limits, error) {
@@ -118,11 +123,14 @@ func (b *Boundary) limits(m mode) (*limits, error) {
 	}
 	l := &limits{Write: texts(b.Write), Hide: texts(b.Hide), Connect: texts(b.Connect), Shm: text(b.Shm), Live: b.Live, Covered: m.containment == PIDNamespace}
 	if l.Covered {
-		sockets, err := userSockets()
+		found, err := sockets.OfUser()
 		if err != nil {
 			return nil, err
 		}
-		l.Sockets = texts(sockets)
+		l.Sockets = texts(found)
+	}
+	if b.Reads != nil && l.Covered {
+		l.Reads = &b.Reads.Scope
 	}
 	for dir, shown := range b.Partial {
 		l.Partial = append(l.Partial, partial{text(dir), texts(shown)})

@@ -15,6 +15,3 @@ func (l *limits) within(path string, argv []string) (string, []string) {
 	}
 	return sandboxExec, l.profiled(path, argv)
 }
-
-// userSockets returns nothing: a profile hides only the sockets in Hide.
-func userSockets() ([]string, error) { return nil, nil }

@@ -12,11 +12,16 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/process/reads"
 )
 
 // fenceFd receives the reason if the program cannot be started; a successful exec
 // closes it. The order is on orderFd.
 const fenceFd = 4
+
+// offerFd is for reads.Offer.
+const offerFd = 6
 
 // gateFd yields a byte when the shim has reported this process, and its end if the shim is dead.
 const gateFd = 5
@@ -58,6 +63,9 @@ func becomeProgram(memory *os.File) error {
 	}
 	if err := resetSignals(); err != nil {
 		return err
+	}
+	if o.Limits != nil && o.Limits.Reads != nil {
+		_ = reads.Offer(offerFd) // if the kernel refuses, there is no list
 	}
 	program, argv := o.Limits.within(path, plain(o.Argv))
 	return execError(path, syscall.Exec(program, argv, env))

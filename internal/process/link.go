@@ -23,6 +23,9 @@ type link struct {
 	relay   io.Closer
 	socket  *os.File
 
+	reads   *os.File // the list of limits.Reads, a memory file; nil if there is none
+	readsTo io.Writer
+
 	caches func() // called once, when the program has ended; nil without caches
 }
 
@@ -108,10 +111,7 @@ func (l *link) terminate(command byte) {
 
 // files returns the shim's descriptors, starting with orderFd.
 func (l *link) files() []*os.File {
-	if l.socket == nil {
-		return l.theirs
-	}
-	return append(l.theirs[:len(l.theirs):len(l.theirs)], l.socket)
+	return append(l.theirs[:len(l.theirs):len(l.theirs)], l.socket, l.reads) // a missing one is closed
 }
 
 // handOver closes coven's copies of the shim's descriptors after the shim has started
@@ -133,7 +133,7 @@ func (l *link) end() {
 
 func (l *link) close() error {
 	l.end()
-	return errors.Join(l.handOver(), closeAll(l.control, l.status))
+	return errors.Join(l.handOver(), closeAll(l.control, l.status), l.closeReads())
 }
 
 func closeAll(files ...*os.File) error {

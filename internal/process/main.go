@@ -64,7 +64,7 @@ func takeWire() (*wire, error) {
 		control: os.NewFile(controlFd, "control"),
 		status:  os.NewFile(statusFd, "status"),
 	}
-	for fd := orderFd; fd <= socketFd; fd++ {
+	for fd := orderFd; fd <= readsFd; fd++ {
 		unix.CloseOnExec(fd)
 	}
 	var err error

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/process/sockets"
 )
 
 // stage is a temporary directory for empty files and for directories until they are mounted. It covers
@@ -322,7 +324,7 @@ func (v *view) copyEntry(from, to string, entry fs.DirEntry) error {
 	}
 	if entry.Type() == fs.ModeSocket {
 		info, err := entry.Info()
-		if hidden || err != nil || isUserSocket(info) && !isWithin(from, v.connect) {
+		if hidden || err != nil || sockets.IsOfUser(info) && !isWithin(from, v.connect) {
 			return nil //nolint:nilerr // it is gone
 		}
 	}

@@ -30,10 +30,16 @@ func (w *wire) program() int {
 	if err != nil {
 		return w.fail(newFailure(fmt.Errorf("make gate pipe: %w", err)))
 	}
-	pid, begun, err := w.startFence(gate)
+	socket, writeReads, err := w.recordReads()
 	if err != nil {
 		return w.fail(newFailure(err))
 	}
+	pid, begun, err := w.startFence(gate, socket)
+	if err != nil {
+		return w.fail(newFailure(err))
+	}
+	defer writeReads()
+	_ = socket.Close()
 	tree := treeBelow(w.order.Containment, pid)
 	w.tell(report{Main: pid})    // before the program can act, because the shim may be killed at any time
 	_, _ = open.Write([]byte{0}) // fails only if the fence is dead, which begun reports
@@ -57,13 +63,13 @@ func (w *wire) started(f *failure) {
 }
 
 // startFence starts the process that becomes the program once gate yields a
-// byte. It closes gate. The channel yields nil if that succeeds, or else the reason.
-func (w *wire) startFence(gate *os.File) (int, <-chan *failure, error) {
+// byte. socket may be nil. It closes gate. The channel yields nil if that succeeds, or else the reason.
+func (w *wire) startFence(gate, socket *os.File) (int, <-chan *failure, error) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		return 0, nil, fmt.Errorf("make fence pipe: %w", err)
 	}
-	files := []uintptr{0, 1, 2, w.memory.Fd(), writer.Fd(), gate.Fd()}
+	files := []uintptr{0, 1, 2, w.memory.Fd(), writer.Fd(), gate.Fd(), socket.Fd()}
 	if !w.order.Inherit {
 		files[0], files[1], files[2] = w.input.Fd(), w.terminal.Fd(), w.terminal.Fd()
 	}

@@ -61,7 +61,7 @@ func (l *Launcher) spawn(ctx context.Context, m mode, spec Spec) (*Child, error)
 		return nil, err
 	}
 	c, err := newChild(m, spec, link)
-	if err != nil {
+	if err = errors.Join(err, link.openReads(spec.Boundary, limits)); err != nil {
 		return nil, errors.Join(err, link.close())
 	}
 	cmd := l.shim(context.WithoutCancel(ctx), m, link)

@@ -20,6 +20,7 @@ const (
 	inputFd    = 6 // the program's standard input, unless it is the shim's own
 	terminalFd = 7 // the program's standard output and error, likewise
 	socketFd   = 8 // for ownNetwork, if there is one; inputFd if those two are the shim's own
+	readsFd    = 9 // a memory file for the list of limits.Reads, if there is one
 )
 
 // Commands on the control pipe: TERM, grace and KILL, or KILL at once.

@@ -12,6 +12,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/process/overlay"
+	"github.com/coven-run/coven/internal/process/reads"
 	"github.com/coven-run/coven/internal/process/relay"
 )
 
@@ -144,6 +146,9 @@ type Access struct {
 	Show     []string // files that are not hidden
 	Connect  []string // sockets of coven, or directories of them
 	Ports    []int    // ports of coven on this machine's loopback
+	// Reads receives the list of the files that the program read outside of the task's directories: see package reads. It is
+	// optional.
+	Reads io.Writer
 }
 
 // Boundary returns the kernel limits of a program, or nil if the kernel cannot enforce any.
@@ -181,7 +186,33 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	if !slices.ContainsFunc(append(needed, o.Root, o.GitDir), inShm) {
 		b.Shm = r.shm
 	}
+	if a.Reads != nil {
+		b.Reads = &process.Reads{Scope: r.outside(), To: a.Reads}
+	}
 	return b
+}
+
+// outside returns the scope of files that do not belong to the task, but to the main checkout, to other worktrees or to
+// packages that the user has installed.
+func (r *Room) outside() reads.Scope {
+	o := r.sandbox.o
+	scope := reads.Scope{
+		In: []string{realPath(o.Root)}, Bound: map[string]string{},
+		Except: slices.Concat(realPaths(r.worktree), realPaths([]string{r.temp, r.cache, o.GitDir})),
+	}
+	if o.Beside != nil {
+		scope.In = append(scope.In, realPaths(o.Beside())...)
+	}
+	if home := r.sandbox.expand("~"); home != "" {
+		scope.Packages = []string{realPath(home)}
+	}
+	for _, cache := range r.caches {
+		scope.Except = append(scope.Except, cache.user)
+	}
+	for path, source := range r.Link {
+		scope.Bound[realPath(path)] = realPath(source)
+	}
+	return scope
 }
 
 // separates reports whether programs can be apart from the main checkout: the user's settings neither show it, nor let

@@ -10,6 +10,8 @@ package session
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +42,7 @@ const (
 	messagesFile = "messages.jsonl"
 	workingFile  = "working.json"
 	resultsDir   = "results"
+	readsDir     = "reads"
 	rejectedFile = "rejected.diff"
 )
 
@@ -283,6 +286,21 @@ func RejectedPatch(dir string) string {
 		return "" // the file was removed, or the change had no patch
 	}
 	return string(patch)
+}
+
+// KeepReads stores the list of the files that a command read outside of its worktree, under the sha256 of the list, which it
+// returns.
+func (s *Session) KeepReads(list []byte) (string, error) {
+	sum := sha256.Sum256(list)
+	name := hex.EncodeToString(sum[:])
+	err := makeDir(s.Dir, readsDir)
+	if err == nil {
+		err = regularfile.Replace(filepath.Join(s.Dir, readsDir, name), list, fileMode)
+	}
+	if err != nil {
+		return "", fmt.Errorf("store the list of read files: %w", err)
+	}
+	return name, nil
 }
 
 // OpenLog opens the log of a step for appending. It returns the offset, which is at the

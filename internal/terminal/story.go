@@ -295,10 +295,14 @@ func Clock(t, now time.Time) string {
 
 // Receipt describes the result and the duration of a command, and how far it proves something about its tree.
 func Receipt(r event.Receipt) string {
+	text := outcome(r)
 	if r.NotIsolated {
-		return outcome(r) + ", not isolated: it could read the main checkout"
+		text += ", not isolated: it could read the main checkout"
 	}
-	return outcome(r)
+	if r.Read != "" {
+		text += ", files read outside of the worktree: " + r.Read
+	}
+	return text
 }
 
 func outcome(r event.Receipt) string {

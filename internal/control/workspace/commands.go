@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -89,8 +90,9 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	start := time.Now()
 	var exit process.Exit
 	var output []byte
+	var read bytes.Buffer
 	err = c.Workspace.Isolated(ctx, func() (err error) {
-		exit, output, err = c.Workspace.RunWith(ctx, sandbox.Access{Apart: !cmd.Setup}, process.Spec{
+		exit, output, err = c.Workspace.RunWith(ctx, sandbox.Access{Apart: !cmd.Setup, Reads: &read}, process.Spec{
 			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Pipe: !cmd.TTY, Transcript: cmd.Transcript, Idle: c.Idle,
 		})
 		return err
@@ -101,6 +103,11 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	ran := runner.Ran{
 		ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start),
 		NotIsolated: !c.Workspace.Sandbox.Isolates(),
+	}
+	if ran.Read = c.Workspace.describeReads(read.Bytes()); ran.Read != "" {
+		if ran.Reads, err = c.Workspace.Session.KeepReads(read.Bytes()); err != nil {
+			return runner.Ran{}, err
+		}
 	}
 	if !exit.OK() {
 		if why := c.explain(ctx, cmd, dir, output); why != "" {

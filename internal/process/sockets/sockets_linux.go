@@ -1,4 +1,4 @@
-package process
+package sockets
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// userSockets returns the sockets in the file system that this process's user owns and some process has
+// OfUser returns the sockets in the file system that this process's user owns and some process has
 // bound. A process in a user namespace would not find those with relative paths.
-func userSockets() ([]string, error) {
+func OfUser() ([]string, error) {
 	table, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil, fmt.Errorf("list sockets: %w", err)
@@ -27,7 +27,7 @@ func userSockets() ([]string, error) {
 			candidates = fromWorkingDirs(name)
 		}
 		for _, path := range candidates {
-			if info, err := os.Lstat(path); err == nil && isUserSocket(info) {
+			if info, err := os.Lstat(path); err == nil && IsOfUser(info) {
 				sockets = append(sockets, path)
 			}
 		}
@@ -61,8 +61,8 @@ func fromWorkingDirs(name string) []string {
 	return paths
 }
 
-// isUserSocket reports whether a file is a socket that this process's user owns.
-func isUserSocket(info os.FileInfo) bool {
+// IsOfUser reports whether a file is a socket that this process's user owns.
+func IsOfUser(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.Mode()&os.ModeSocket != 0 && int(stat.Uid) == os.Geteuid()
 }

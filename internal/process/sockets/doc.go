@@ -1,0 +1,2 @@
+// Package sockets finds the sockets of the user's running programs.
+package sockets
