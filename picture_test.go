@@ -74,7 +74,7 @@ var boxes = []box{
 	{"leaves", []string{
 		"docs",
 		"internal/process/clock", "internal/text/didyoumean", "internal/text/dashed", "internal/text/ending", "internal/file/diskusage", "internal/search/embedding", "internal/exit", "internal/process/failpoint", "internal/text/lazyregexp", "internal/text/oneline", "internal/file/regularfile",
-		"internal/config/schema", "internal/text/glob", "internal/text/shellword", "internal/text/strictjson", "internal/text/jsonline", "internal/agent/skill", "internal/file/tempdir", "internal/doctor/programversion", "internal/session/trace", "runner/agentresult", "runner/workclock", "internal/config/check", "internal/process/checklock", "internal/process/loopback", "internal/process/relay", "internal/process/overlay", "internal/process/keyring", "internal/process/reads", "internal/process/sockets",
+		"internal/config/schema", "internal/text/glob", "internal/text/shellword", "internal/text/strictjson", "internal/text/jsonline", "internal/agent/skill", "internal/file/tempdir", "internal/doctor/programversion", "internal/session/trace", "runner/agentresult", "runner/workclock", "internal/config/check", "internal/process/checklock", "internal/process/loopback", "internal/process/relay", "internal/process/overlay", "internal/process/keyring", "internal/process/memoryfile", "internal/process/reads", "internal/process/sockets",
 	}},
 }
 

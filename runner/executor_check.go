@@ -91,7 +91,7 @@ func (x *Executor) check(ctx context.Context, path string, c check.Check, alone 
 	}
 	sum := sha256.New()
 	ran, err = x.run(ctx, path, Command{
-		Shell: c.Run, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: io.MultiWriter(transcript, sum),
+		Shell: c.Run, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Reuse: c.Reuse, Transcript: io.MultiWriter(transcript, sum),
 	})
 	failpoint.Point("check.ran")
 	if isChanged(err) {
@@ -99,8 +99,12 @@ func (x *Executor) check(ctx context.Context, path string, c check.Check, alone 
 	}
 	beside = strings.Join(reservation.Beside(), ", ")
 	reservation.Release()
-	if err := errors.Join(err, x.tidy(context.WithoutCancel(ctx), path, c.Run, tip, before)); err != nil {
+	clean, tidied := x.tidy(context.WithoutCancel(ctx), path, c.Run, tip, before)
+	if err := errors.Join(err, tidied); err != nil {
 		return Ran{}, receipt, "", err
+	}
+	if clean && ran.Keep != nil {
+		ran.Keep()
 	}
 	return ran, ran.receipt(c.Run, tree, sum), beside, nil
 }
@@ -133,26 +137,26 @@ func (x *Executor) beforeCheck(path string) string {
 	return event.As[event.Check](last).Snapshot
 }
 
-// tidy moves the branch back to tip, reverts the changes of a check, and warns of both.
-func (x *Executor) tidy(ctx context.Context, path, check, tip string, before event.Snapshot) error {
+// tidy moves the branch back to tip, reverts the changes of a check, and warns of both. clean means that there were none.
+func (x *Executor) tidy(ctx context.Context, path, check, tip string, before event.Snapshot) (clean bool, err error) {
 	rescue, err := x.putTipBack(ctx, path, tip)
 	if err == nil && rescue != "" {
 		err = x.warn(path, fmt.Sprintf("check %q moved the branch; it was restored, and its commits are saved as %s", check, rescue))
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	after, err := x.Workspace.Snapshot(ctx, "left by check "+check)
 	if err != nil || after.Tree == before.Tree {
-		return err
+		return err == nil, err
 	}
 	files, err := x.Workspace.Changed(ctx, before.Commit, after.Commit)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := x.Workspace.Restore(ctx, before.Commit); err != nil {
-		return err
+		return false, err
 	}
-	return x.warn(path, fmt.Sprintf("check %q changed the worktree (%s); changes reverted and saved as snapshot %d",
+	return false, x.warn(path, fmt.Sprintf("check %q changed the worktree (%s); changes reverted and saved as snapshot %d",
 		check, strings.Join(files, ", "), after.N))
 }

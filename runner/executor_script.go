@@ -99,7 +99,7 @@ func settings(s *engine.ScriptInput) string {
 func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
 	receipt := event.Receipt{
 		Command: command, ExitCode: r.ExitCode, Tree: tree, Duration: r.Duration, Log: hex.EncodeToString(log.Sum(nil)),
-		NotIsolated: r.NotIsolated, Read: r.Read, Reads: r.Reads,
+		NotIsolated: r.NotIsolated, Read: r.Read, Reads: r.Reads, Reused: r.Reused,
 	}
 	if r.Stopped != "" {
 		receipt.ExitCode = -1

@@ -224,6 +224,7 @@ type Command struct {
 	Workdir    string   // relative to the worktree
 	Setup      bool     // it may read the files of the main checkout, to copy them
 	TTY        bool     // its output is a terminal instead of a pipe
+	Reuse      bool     // it need not run if everything that it would read is as when it passed before
 	Transcript io.Writer
 }
 
@@ -235,8 +236,9 @@ type Ran struct {
 	Duration time.Duration // wall clock
 	// NotIsolated means that it could read the files of the main checkout instead of those of the worktree.
 	NotIsolated bool
-	// Read and Reads are those of its receipt.
-	Read, Reads string
+	// Read, Reads and Reused are those of its receipt.
+	Read, Reads, Reused string
+	Keep                func() // lets a later command with Reuse rely on the success; it may be nil
 }
 
 type reviewers interface {

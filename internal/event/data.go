@@ -272,6 +272,9 @@ type Receipt struct {
 	// or if they could not be recorded.
 	Read  string `json:"read,omitempty"`
 	Reads string `json:"reads_sha256,omitempty"`
+	// Reused is the session in which the command passed, if it was not run again because everything that it had read there is
+	// the same here.
+	Reused string `json:"reused,omitempty"`
 }
 
 // Landing is a change that is landing, and the data of LandIntended and

@@ -12,8 +12,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/coven-run/coven/internal/process/reads"
 )
 
 // fenceFd receives the reason if the program cannot be started; a successful exec
@@ -65,7 +63,7 @@ func becomeProgram(memory *os.File) error {
 		return err
 	}
 	if o.Limits != nil && o.Limits.Reads != nil {
-		_ = reads.Offer(offerFd) // if the kernel refuses, there is no list
+		_ = o.Limits.Reads.Offer(offerFd) // if the kernel refuses, there is no list
 	}
 	program, argv := o.Limits.within(path, plain(o.Argv))
 	return execError(path, syscall.Exec(program, argv, env))

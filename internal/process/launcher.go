@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -57,6 +58,12 @@ func (l *Launcher) Containment() Containment { return l.mode().containment }
 // Refused returns the reason why PID namespaces are not available, or nil if they are
 // or if a containment was forced.
 func (l *Launcher) Refused() error { return l.mode().refused }
+
+// Compare returns the command line of a program that reads the inputs of another one (see package reads) and prints the first one
+// that is different now, in the same Dir and Boundary.
+func (l *Launcher) Compare() []string {
+	return append([]string{"/proc/self/exe"}, append(slices.Clone(l.self[1:]), compareStage)...)
+}
 
 // ready returns the mode for new children.
 func (l *Launcher) ready() (mode, error) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/process/loopback"
+	"github.com/coven-run/coven/internal/process/memoryfile"
 )
 
 // link connects coven with one shim.
@@ -85,7 +86,7 @@ func closeRelay(relay io.Closer, socket *os.File) (err error) {
 }
 
 func newPipes(o order) (*link, error) {
-	memory, err := memoryFile("order")
+	memory, err := memoryfile.New("order")
 	if err != nil {
 		return nil, err
 	}

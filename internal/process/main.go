@@ -9,12 +9,16 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coven-run/coven/internal/process/reads"
 )
 
 // Stages of the launcher command after the first, as its last argument.
 const (
 	reaperStage = "--stage=reaper"
 	fenceStage  = "--stage=fence"
+	// compareStage is a program of a task: see Launcher.Compare.
+	compareStage = "--stage=compare"
 )
 
 // exitNotBegun is the exit code of a fence that failed to start the program.
@@ -36,6 +40,13 @@ func Main(args []string) int {
 	if stage == fenceStage {
 		fence()
 		syscall.Exit(exitNotBegun)
+	}
+	if stage == compareStage {
+		if err := reads.Compare(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
 	}
 	wire, err := takeWire()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 
+	"github.com/coven-run/coven/internal/process/memoryfile"
 	"github.com/coven-run/coven/internal/process/reads"
 )
 
@@ -20,7 +21,7 @@ func (l *link) openReads(b *Boundary, limits *limits) (err error) {
 	if limits == nil || limits.Reads == nil {
 		return nil
 	}
-	l.reads, err = memoryFile("reads")
+	l.reads, err = memoryfile.New("reads")
 	l.readsTo = b.Reads.To
 	return err
 }
@@ -40,7 +41,7 @@ func (w *wire) recordReads() (*os.File, func(), error) {
 	if w.order.Limits == nil || w.order.Limits.Reads == nil {
 		return nil, func() {}, nil
 	}
-	socket, opened, err := reads.Accept()
+	socket, opened, err := w.order.Limits.Reads.Accept()
 	return socket, func() {
 		_ = w.order.Limits.Reads.Write(os.NewFile(readsFd, "list"), <-opened) // an incomplete list is still one of files that were read
 	}, err

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/coven-run/coven/internal/process/reads"
 )
 
@@ -71,6 +73,57 @@ func TestReads(t *testing.T) {
 			if out, err := check.CombinedOutput(); err != nil {
 				t.Errorf("%s: %v, %s", test.script, err, out)
 			}
+		}
+	}
+}
+
+// Inputs are recorded only if the record is complete.
+func TestInputs(t *testing.T) {
+	y := newYard(t)
+	l := launcher(t, PIDNamespace)
+	file := filepath.Join(y.write, "file")
+	must(0, os.WriteFile(file, []byte("1"), 0o600))
+	run := func(argv []string, input []byte, record *Reads) string {
+		b := y.boundary()
+		b.Reads = record
+		exit, out, err := l.Run(t.Context(), Spec{Argv: argv, Dir: y.write, Env: []string{"PATH=" + os.Getenv("PATH")}, Boundary: b, Input: input})
+		if err != nil || !exit.OK() {
+			t.Fatal(argv, exit, err, string(out))
+		}
+		return strings.TrimSpace(string(out))
+	}
+	inputs := func(script string) []byte {
+		var list bytes.Buffer
+		run(shell(script), nil, &Reads{To: &list, Scope: reads.Scope{Inputs: &reads.Inputs{Dir: y.write}}})
+		_, inputs := reads.Split(list.Bytes())
+		return inputs
+	}
+	complete := inputs("cat file; test -e missing; true")
+	for _, change := range []struct {
+		name, want string
+		do, undo   func()
+	}{
+		{"nothing", "", func() {}, func() {}},
+		{"contents", "file", func() { must(0, os.WriteFile(file, []byte("2"), 0o600)) }, func() { must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
+		{"a missing file", "missing", func() { must(0, os.WriteFile(y.write+"/missing", nil, 0o600)) }, func() { must(0, os.Remove(y.write+"/missing")) }},
+		{"a pipe", "file", func() { must(0, os.Remove(file)); must(0, unix.Mkfifo(file, 0o600)) }, func() { must(0, os.Remove(file)); must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
+	} {
+		change.do()
+		if got := run(l.Compare(), complete, nil); got != change.want {
+			t.Errorf("%s: %q is different, not %q", change.name, got, change.want)
+		}
+		change.undo()
+	}
+	large := filepath.Join(y.write, "large")
+	must(0, os.WriteFile(large, nil, 0o600))
+	must(0, os.Truncate(large, 600<<20))
+	for name, script := range map[string]string{
+		"io_uring":         "python3 -c 'import ctypes; ctypes.CDLL(None).syscall(425, 1, 0)'",
+		"too many paths":   "python3 -c 'import os\nfor i in range(6000): os.path.exists(\"/\" + \"x/\" * 1500 + str(i))'",
+		"too large a file": "head -c 1 large",
+	} {
+		if got := inputs(script); got != nil {
+			t.Errorf("%s: inputs are recorded", name)
 		}
 	}
 }

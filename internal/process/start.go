@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/coven-run/coven/internal/process/memoryfile"
 	"github.com/coven-run/coven/internal/process/timelimit"
 )
 
@@ -86,7 +87,7 @@ func openOutput(spec Spec) (master, slave *os.File, err error) {
 
 // newChild creates the program's streams; the shim gets their other ends.
 func newChild(m mode, spec Spec, link *link) (*Child, error) {
-	complaints, err := memoryFile("complaints")
+	complaints, err := memoryfile.New("complaints")
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coven-run/coven/internal/process/memoryfile"
 )
 
 func TestStartErrors(t *testing.T) {
@@ -197,7 +199,7 @@ func TestInitSurvivesSignals(t *testing.T) {
 func TestFenceWaits(t *testing.T) {
 	for text, begins := range map[string]bool{"": false, "g": true} {
 		file := filepath.Join(t.TempDir(), "begun")
-		memory := must(memoryFile("order"))
+		memory := must(memoryfile.New("order"))
 		o := order{Containment: ProcessGroup, Argv: texts([]string{"/bin/sh", "-c", "echo x >" + file}), Inherit: true}
 		if err := json.NewEncoder(memory).Encode(o); err != nil {
 			t.Fatal(err)

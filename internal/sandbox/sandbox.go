@@ -149,6 +149,8 @@ type Access struct {
 	// Reads receives the list of the files that the program read outside of the task's directories: see package reads. It is
 	// optional.
 	Reads io.Writer
+	// Inputs also records everything that the result of the program may depend on, in this directory: its worktree.
+	Inputs string
 }
 
 // Boundary returns the kernel limits of a program, or nil if the kernel cannot enforce any.
@@ -188,6 +190,9 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	}
 	if a.Reads != nil {
 		b.Reads = &process.Reads{Scope: r.outside(), To: a.Reads}
+		if a.Inputs != "" {
+			b.Reads.Scope.Inputs = r.inputs(a.Inputs, b.Reads.Scope.In)
+		}
 	}
 	return b
 }
@@ -213,6 +218,15 @@ func (r *Room) outside() reads.Scope {
 		scope.Bound[realPath(path)] = realPath(source)
 	}
 	return scope
+}
+
+// inputs returns the scope of a program's inputs. The task's directory of temporary files and its caches are none.
+func (r *Room) inputs(dir string, hashed []string) *reads.Inputs {
+	inputs := &reads.Inputs{Dir: dir, Hashed: hashed, Except: realPaths([]string{r.temp, r.cache})}
+	for _, cache := range r.caches {
+		inputs.Except = append(inputs.Except, cache.user)
+	}
+	return inputs
 }
 
 // separates reports whether programs can be apart from the main checkout: the user's settings neither show it, nor let

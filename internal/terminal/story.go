@@ -308,6 +308,8 @@ func Receipt(r event.Receipt) string {
 func outcome(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
 	switch {
+	case r.Reused != "":
+		return "ok, not run: everything that it read is as in session " + r.Reused
 	case r.ExitCode == 0 && r.FailedBeside != "":
 		return fmt.Sprintf("ok (%s), passed alone, failed beside %s", took, r.FailedBeside)
 	case r.ExitCode == 0:

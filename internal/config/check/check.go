@@ -5,6 +5,7 @@
 //	  - make lint
 //	  - {run: make test-db, lock: db}
 //	  - {run: make bench, serial: true}
+//	  - {run: make docs, reuse: true}
 package check
 
 import (
@@ -21,6 +22,7 @@ type Check struct {
 	// Lock is the name of something that only one check of the machine may use at a time. It may be empty.
 	Lock   string `yaml:"lock,omitempty" about:"a name: of the checks with the same lock, one at a time runs on this machine"`
 	Serial bool   `yaml:"serial,omitempty" about:"no other check of coven runs on this machine at the same time"`
+	Reuse  bool   `yaml:"reuse,omitempty" about:"the check does not run while everything that it read is as when it passed before"`
 }
 
 // Of returns checks without limits.
@@ -63,5 +65,6 @@ func (c Check) MarshalJSON() ([]byte, error) {
 		Run    string `json:"run"`
 		Lock   string `json:"lock,omitempty"`
 		Serial bool   `json:"serial,omitempty"`
+		Reuse  bool   `json:"reuse,omitempty"`
 	}(c))
 }

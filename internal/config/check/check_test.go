@@ -16,8 +16,8 @@ type file struct {
 
 // A check without limits is a text, as in plans of earlier versions, and the others are mappings.
 func TestForms(t *testing.T) {
-	text := "checks:\n  - make test\n  - \"8080\"\n  - run: make db\n    lock: db\n  - run: make bench\n    serial: true\n"
-	want := []check.Check{{Run: "make test"}, {Run: "8080"}, {Run: "make db", Lock: "db"}, {Run: "make bench", Serial: true}}
+	text := "checks:\n  - make test\n  - \"8080\"\n  - run: make db\n    lock: db\n  - run: make bench\n    serial: true\n  - run: make docs\n    reuse: true\n"
+	want := []check.Check{{Run: "make test"}, {Run: "8080"}, {Run: "make db", Lock: "db"}, {Run: "make bench", Serial: true}, {Run: "make docs", Reuse: true}}
 	doc, err := yamldoc.Parse("f.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestForms(t *testing.T) {
 		t.Errorf("written:\n%s%v", again, err)
 	}
 	data, err := json.Marshal(f.Checks)
-	if err != nil || string(data) != `["make test","8080",{"run":"make db","lock":"db"},{"run":"make bench","serial":true}]` {
+	if err != nil || string(data) != `["make test","8080",{"run":"make db","lock":"db"},{"run":"make bench","serial":true},{"run":"make docs","reuse":true}]` {
 		t.Errorf("JSON: %s, %v", data, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -77,6 +78,18 @@ func (c Commands) explain(ctx context.Context, cmd runner.Command, dir string, o
 	return c.Workspace.writesHome(home, output)
 }
 
+// passedBefore returns the session in which a command passed with the same inputs, and says so in the transcript.
+func (c Commands) passedBefore(ctx context.Context, cmd runner.Command) (session string, err error) {
+	err = c.Workspace.Isolated(ctx, func() error {
+		session, err = c.Workspace.passedBefore(ctx, cmd.Shell)
+		return err
+	})
+	if session != "" {
+		_, err = fmt.Fprintf(cmd.Transcript, "not run: everything that it read is as in session %s\n", session)
+	}
+	return session, err
+}
+
 // Run implements the commands of package runner.
 func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, error) {
 	dir, err := c.Workspace.Dir(cmd.Workdir)
@@ -87,12 +100,21 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 	if err != nil {
 		return runner.Ran{}, err
 	}
+	access := sandbox.Access{Apart: !cmd.Setup}
+	if cmd.Reuse {
+		session, err := c.passedBefore(ctx, cmd)
+		if session != "" || err != nil {
+			return runner.Ran{Reused: session}, err
+		}
+		access.Inputs = dir
+	}
 	start := time.Now()
 	var exit process.Exit
 	var output []byte
-	var read bytes.Buffer
+	var record bytes.Buffer
+	access.Reads = &record
 	err = c.Workspace.Isolated(ctx, func() (err error) {
-		exit, output, err = c.Workspace.RunWith(ctx, sandbox.Access{Apart: !cmd.Setup, Reads: &read}, process.Spec{
+		exit, output, err = c.Workspace.RunWith(ctx, access, process.Spec{
 			Argv: []string{"sh", "-c", cmd.Shell}, Dir: dir, Env: env, Pipe: !cmd.TTY, Transcript: cmd.Transcript, Idle: c.Idle,
 		})
 		return err
@@ -104,12 +126,11 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start),
 		NotIsolated: !c.Workspace.Sandbox.Isolates(),
 	}
-	if ran.Read = c.Workspace.describeReads(read.Bytes()); ran.Read != "" {
-		if ran.Reads, err = c.Workspace.Session.KeepReads(read.Bytes()); err != nil {
-			return runner.Ran{}, err
-		}
+	if err := c.Workspace.addReads(&ran, cmd.Shell, record.Bytes()); err != nil {
+		return runner.Ran{}, err
 	}
 	if !exit.OK() {
+		ran.Keep = nil
 		if why := c.explain(ctx, cmd, dir, output); why != "" {
 			ran.Output = strings.TrimRight(ran.Output, "\n") + "\n" + why + "\n"
 		}

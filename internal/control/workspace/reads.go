@@ -8,7 +8,26 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/process/reads"
+	"github.com/coven-run/coven/runner"
 )
+
+// addReads adds the record of the files that a command read to its result.
+func (s *Workspace) addReads(ran *runner.Ran, command string, record []byte) (err error) {
+	read, inputs := reads.Split(record)
+	if ran.Read = s.describeReads(read); ran.Read != "" {
+		if ran.Reads, err = s.Session.KeepReads(read); err != nil {
+			return err
+		}
+	}
+	if inputs != nil && !ran.NotIsolated {
+		ran.Keep = func() {
+			if err := s.keepPass(command, inputs); err != nil {
+				s.warn(err.Error()) // the command has passed
+			}
+		}
+	}
+	return nil
+}
 
 // maxReadPlaces limits the places that a description names.
 const maxReadPlaces = 3

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 )
@@ -26,6 +27,14 @@ type Scope struct {
 	Packages []string          // directories in which only the files of installed packages are recorded
 	Except   []string          // directories in them whose files are not recorded
 	Bound    map[string]string // directories that show others, by mounts: their files are recorded as those of the others
+	Inputs   *Inputs           // optional
+}
+
+// Opened is the record of a listener.
+type Opened struct {
+	since      time.Time
+	paths      map[string]bool // false for those whose contents were not read
+	incomplete bool
 }
 
 // maxHashed limits the total size of hashed files in bytes. Further files are listed with the hash unhashed.
@@ -35,8 +44,8 @@ const maxHashed = 512 << 20
 const unhashed = "-"
 
 // Write writes those of the opened paths that are regular files in the scope, sorted, one line each, in the format of
-// sha256sum.
-func (s Scope) Write(to io.Writer, opened []string) error {
+// sha256sum, and then the inputs, if there are any: see Split.
+func (s Scope) Write(to io.Writer, opened Opened) error {
 	out := bufio.NewWriter(to)
 	left := int64(maxHashed)
 	for _, path := range s.files(opened) {
@@ -44,21 +53,24 @@ func (s Scope) Write(to io.Writer, opened []string) error {
 		left -= size
 		writeLine(out, sum, s.original(path))
 	}
+	if s.Inputs != nil && !opened.incomplete {
+		s.Inputs.write(out, opened)
+	}
 	return out.Flush()
 }
 
 // files returns the files in the scope, as this process sees them.
-func (s Scope) files(opened []string) []string {
+func (s Scope) files(opened Opened) []string {
 	var files []string
 	dirs := map[string]string{} // with and without symbolic links
-	for _, path := range opened {
+	for path, read := range opened.paths {
 		dir, name := filepath.Split(path)
 		real, known := dirs[dir]
 		if !known {
 			real, _ = filepath.EvalSymlinks(dir) // "" if it is gone
 			dirs[dir] = real
 		}
-		if real == "" {
+		if real == "" || !read {
 			continue
 		}
 		path = filepath.Join(real, name)

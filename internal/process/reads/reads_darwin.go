@@ -1,9 +1,14 @@
 package reads
 
-import "os"
+import (
+	"os"
+	"time"
+)
 
 // Offer does nothing: there are no listeners.
-func Offer(int) error { return nil }
+func (Scope) Offer(int) error { return nil }
 
 // Accept yields nothing.
-func Accept() (*os.File, <-chan []string, error) { return nil, nil, nil }
+func (Scope) Accept() (*os.File, <-chan Opened, error) { return nil, nil, nil }
+
+func isMadeSince(string, time.Time) bool { return false }

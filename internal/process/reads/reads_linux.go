@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +16,8 @@ import (
 
 // Offer starts the recording of this thread, and of everything that it executes, and sends the listener over a socket. It
 // closes the socket. If the kernel refuses, nothing is recorded. New privileges must already be forbidden.
-func Offer(socket int) error {
-	listener, err := listen()
+func (s Scope) Offer(socket int) error {
+	listener, err := s.listen()
 	if err != nil {
 		return errors.Join(fmt.Errorf("record reads: %w", err), unix.Close(socket))
 	}
@@ -25,8 +26,8 @@ func Offer(socket int) error {
 }
 
 // listen installs the filter for this thread and returns its listener.
-func listen() (int, error) {
-	instructions := filter()
+func (s Scope) listen() (int, error) {
+	instructions := s.filter()
 	program := unix.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
 	var listener uintptr
 	errno := unix.EINVAL
@@ -42,67 +43,120 @@ func listen() (int, error) {
 	return int(listener), nil
 }
 
-// calls are the numbers of the system calls that open or execute a file. open and openat have flags as a direct argument.
-type calls struct{ arch, open, openat, openat2, execve, execveat uint32 }
-
-func ownCalls() calls {
-	if runtime.GOARCH == "arm64" {
-		return calls{unix.AUDIT_ARCH_AARCH64, none, 56, 437, 221, 281}
-	}
-	return calls{unix.AUDIT_ARCH_X86_64, 2, 257, 437, 59, 322}
+// A call is a system call with a path.
+type call struct {
+	amd64, arm64 uint32 // its numbers; 0 if there is none
+	at           bool   // the path is the second argument, and may be relative to the directory in the first
+	looks        bool   // it does not read the file
+	flags        int    // the argument with flags; 0 if there is none
+	ignored      uint32 // the call is not recorded if one of these flags is set
 }
 
-// none is the number of a system call that the architecture does not have.
-const none = 0xffff
+// opening lists the calls that open a file for reading, or execute it.
+func opening() []call {
+	const written = unix.O_WRONLY | unix.O_DIRECTORY | unix.O_PATH
+	return []call{
+		{amd64: 2, flags: 1, ignored: written},                        // open
+		{amd64: 257, arm64: 56, at: true, flags: 2, ignored: written}, // openat
+		{amd64: 437, arm64: 437, at: true},                            // openat2
+		{amd64: 59, arm64: 221},                                       // execve
+		{amd64: 322, arm64: 281, at: true},                            // execveat
+	}
+}
 
-// filter returns a filter that notifies of calls which open a file for reading or execute it, and allows everything.
-func filter() []unix.SockFilter {
+// looking lists the calls whose result depends on a file, a directory or a link, or on there being none.
+func looking() []call {
+	calls := opening()
+	for i := range calls {
+		calls[i].ignored &= unix.O_WRONLY
+	}
+	return append(calls,
+		call{amd64: 4, looks: true}, call{amd64: 6, looks: true}, call{amd64: 21, looks: true}, call{amd64: 89, looks: true}, // stat, lstat, access, readlink
+		call{amd64: 262, arm64: 79, at: true, looks: true, flags: 3, ignored: unix.AT_EMPTY_PATH},  // newfstatat
+		call{amd64: 332, arm64: 291, at: true, looks: true, flags: 2, ignored: unix.AT_EMPTY_PATH}, // statx
+		call{amd64: 269, arm64: 48, at: true, looks: true},                                         // faccessat
+		call{amd64: 439, arm64: 439, at: true, looks: true},                                        // faccessat2
+		call{amd64: 267, arm64: 78, at: true, looks: true},                                         // readlinkat
+	)
+}
+
+// calls returns the recorded calls, by their numbers on this architecture.
+func (s Scope) calls() map[uint32]call {
+	calls := opening()
+	if s.Inputs != nil {
+		calls = looking()
+	}
+	byNumber := map[uint32]call{}
+	for _, c := range calls {
+		number := c.amd64
+		if runtime.GOARCH == "arm64" {
+			number = c.arm64
+		}
+		if number != 0 {
+			byNumber[number] = c
+		}
+	}
+	return byNumber
+}
+
+// ioUring is the number of io_uring_setup, with which files can be opened unseen.
+const ioUring = 425
+
+// filter returns a filter that notifies of the recorded calls, and allows everything. If inputs are recorded, it also notifies of
+// calls that show that the record is not complete: those with unknown numbers.
+func (s Scope) filter() []unix.SockFilter {
 	const (
-		number, arch = 0, 4 // offsets in struct seccomp_data
-		second       = 24   // lower half of the second argument: both architectures are little-endian
-		third        = 32
-		ignored      = unix.O_WRONLY | unix.O_DIRECTORY | unix.O_PATH
+		number, arch = 0, 4       // offsets in struct seccomp_data
+		arguments    = 16         // of 8 bytes, whose lower halves are first: both architectures are little-endian
+		foreign      = 0x40000000 // numbers from here are those of another interface
 		load         = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		jump         = unix.BPF_JMP | unix.BPF_K
 		end          = unix.BPF_RET | unix.BPF_K
 	)
-	own := ownCalls()
-	return []unix.SockFilter{
-		{Code: load, K: arch},
-		{Code: jump | unix.BPF_JEQ, K: own.arch, Jf: 10}, // allow
-		{Code: load, K: number},
-		{Code: jump | unix.BPF_JEQ, K: own.openat, Jt: 4},
-		{Code: jump | unix.BPF_JEQ, K: own.open, Jt: 5},
-		{Code: jump | unix.BPF_JEQ, K: own.openat2, Jt: 7}, // notify
-		{Code: jump | unix.BPF_JEQ, K: own.execve, Jt: 6},
-		{Code: jump | unix.BPF_JEQ, K: own.execveat, Jt: 5, Jf: 4},
-		{Code: load, K: third},
-		{Code: jump | unix.BPF_JSET, K: ignored, Jt: 2, Jf: 3},
-		{Code: load, K: second},
-		{Code: jump | unix.BPF_JSET, K: ignored, Jf: 1},
-		{Code: end, K: unix.SECCOMP_RET_ALLOW},
-		{Code: end, K: unix.SECCOMP_RET_USER_NOTIF},
+	own, unseen := uint32(unix.AUDIT_ARCH_X86_64), uint32(unix.SECCOMP_RET_ALLOW)
+	if runtime.GOARCH == "arm64" {
+		own = unix.AUDIT_ARCH_AARCH64
 	}
+	if s.Inputs != nil {
+		unseen = unix.SECCOMP_RET_USER_NOTIF
+	}
+	program := []unix.SockFilter{
+		{Code: load, K: arch},
+		{Code: jump | unix.BPF_JEQ, K: own, Jt: 1},
+		{Code: end, K: unseen},
+		{Code: load, K: number},
+		{Code: jump | unix.BPF_JGE, K: foreign, Jt: 1},
+		{Code: jump | unix.BPF_JEQ, K: ioUring, Jf: 1},
+		{Code: end, K: unseen},
+	}
+	for n, c := range s.calls() {
+		program = append(program, unix.SockFilter{Code: jump | unix.BPF_JEQ, K: n, Jf: 4}, // to the next call
+			unix.SockFilter{Code: load, K: arguments + 8*uint32(c.flags)},
+			unix.SockFilter{Code: jump | unix.BPF_JSET, K: c.ignored, Jf: 1},
+			unix.SockFilter{Code: end, K: unix.SECCOMP_RET_ALLOW},
+			unix.SockFilter{Code: end, K: unix.SECCOMP_RET_USER_NOTIF})
+	}
+	return append(program, unix.SockFilter{Code: end, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// Accept returns the socket for Offer, and serves the listener that comes over it. The channel yields the paths that were
-// opened when no recorded process is left. It yields nothing if there is no listener.
-func Accept() (socket *os.File, paths <-chan []string, err error) {
+// Accept returns the socket for Offer, and serves the listener that comes over it. The channel yields the record when no recorded
+// process is left. It yields nothing if there is no listener.
+func (s Scope) Accept() (socket *os.File, record <-chan Opened, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("record reads: %w", err)
 	}
-	opened := make(chan []string, 1)
+	opened := make(chan Opened, 1)
 	go func() {
 		defer close(opened)
 		listener, err := receive(pair[0])
 		if _ = unix.Close(pair[0]); err != nil {
 			return
 		}
-		r := recorder{listener: listener, seen: map[string]bool{}}
+		r := recorder{listener: listener, calls: s.calls(), Opened: Opened{since: time.Now(), paths: map[string]bool{}}}
 		r.serve()
 		_ = unix.Close(listener)
-		opened <- r.opened
+		opened <- r.Opened
 	}()
 	return os.NewFile(uintptr(pair[1]), "reads"), opened, nil
 }
@@ -152,17 +206,16 @@ type response struct {
 const maxOpened = 16 << 20
 
 type recorder struct {
+	Opened
+
 	listener int
-	calls    calls
-	seen     map[string]bool
-	opened   []string
-	size     int // of opened
+	calls    map[uint32]call
+	size     int // of the paths
 	buffer   [unix.PathMax]byte
 }
 
 // serve answers notifications until no recorded process is left.
 func (r *recorder) serve() {
-	r.calls = ownCalls()
 	const setFlags = 0x40082104 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, since Linux 6.6: a call then switches to this thread at once
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(r.listener), setFlags, unix.SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP)
 	for {
@@ -190,34 +243,43 @@ func (r *recorder) control(request uintptr, argument unsafe.Pointer) unix.Errno 
 
 // add records the path of a call.
 func (r *recorder) add(n *notification) {
-	dir, pointer := int32(unix.AT_FDCWD), n.data.args[0]
-	switch uint32(n.data.number) {
-	case r.calls.openat, r.calls.openat2, r.calls.execveat:
-		dir, pointer = int32(n.data.args[0]), n.data.args[1]
-	}
-	path := r.text(int(n.pid), uintptr(pointer))
-	if path == nil || r.size > maxOpened {
-		return
-	}
-	if path[0] != '/' {
-		at := filepath.Join("/proc", strconv.Itoa(int(n.pid)), "cwd")
-		if dir != unix.AT_FDCWD {
-			at = filepath.Join("/proc", strconv.Itoa(int(n.pid)), "fd", strconv.Itoa(int(dir)))
+	c, known := r.calls[uint32(n.data.number)]
+	if path := r.path(c, n); path != "" {
+		read, seen := r.paths[path]
+		if r.paths[path] = read || !c.looks; !seen {
+			r.size += len(path)
 		}
-		base, err := os.Readlink(at)
-		if err != nil {
-			return // the process was killed
-		}
-		path = append([]byte(base+"/"), path...)
 	}
-	if !r.seen[string(path)] {
-		r.seen[string(path)] = true
-		r.opened = append(r.opened, string(path))
-		r.size += len(path)
+	if !known || r.size > maxOpened {
+		r.incomplete = true
 	}
 }
 
-// text reads a path in the memory of a process. It returns nil if there is none.
+// path returns the absolute path of a call, or "" if it has none.
+func (r *recorder) path(c call, n *notification) string {
+	dir, pointer := int32(unix.AT_FDCWD), n.data.args[0]
+	if c.at {
+		dir, pointer = int32(n.data.args[0]), n.data.args[1]
+	}
+	if r.size > maxOpened {
+		return ""
+	}
+	path := r.text(int(n.pid), uintptr(pointer))
+	if len(path) == 0 || path[0] == '/' {
+		return string(path)
+	}
+	at := "cwd"
+	if dir != unix.AT_FDCWD {
+		at = "fd/" + strconv.Itoa(int(dir))
+	}
+	base, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(int(n.pid)), at))
+	if err != nil {
+		return "" // the process was killed
+	}
+	return base + "/" + string(path)
+}
+
+// text reads a path in the memory of a process. It returns nil if it cannot be read, as the kernel could not either.
 func (r *recorder) text(pid int, at uintptr) []byte {
 	page := uintptr(os.Getpagesize())
 	for n := 0; n < len(r.buffer); { // reads must not cross into a page that may be missing
@@ -228,16 +290,22 @@ func (r *recorder) text(pid int, at uintptr) []byte {
 			return nil
 		}
 		if end := bytes.IndexByte(part[:got], 0); end >= 0 {
-			return nilIfEmpty(r.buffer[:n+end])
+			return r.buffer[:n+end]
 		}
 		n, at = n+got, at+uintptr(got)
 	}
 	return nil
 }
 
-func nilIfEmpty(path []byte) []byte {
-	if len(path) == 0 {
-		return nil
+// isMadeSince reports whether a directory was made, or a file or link was made or changed, at a time or later.
+func isMadeSince(path string, at time.Time) bool {
+	var stat unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME|unix.STATX_CTIME, &stat) != nil {
+		return false
 	}
-	return path
+	made := stat.Ctime
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		made = stat.Btime // 0 if the file system does not know it
+	}
+	return !time.Unix(made.Sec, int64(made.Nsec)).Before(at)
 }

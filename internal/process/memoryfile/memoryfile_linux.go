@@ -1,4 +1,4 @@
-package process
+package memoryfile
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryFile creates a file in memory, of any length, which appears in no list of files or
+// New creates a file in memory, of any length, which appears in no list of files or
 // processes.
-func memoryFile(name string) (*os.File, error) {
+func New(name string) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make memory file: %w", err)

@@ -1,4 +1,4 @@
-package process
+package memoryfile
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// memoryFile creates an unnamed file of any length. macOS has no memory files, so it
+// New creates an unnamed file of any length. macOS has no memory files, so it
 // is a temporary file of mode 0600 whose name is removed before anything is written.
-func memoryFile(name string) (*os.File, error) {
+func New(name string) (*os.File, error) {
 	file, err := os.CreateTemp("", "coven-"+name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("make memory file: %w", err)

@@ -1,0 +1,2 @@
+// Package memoryfile makes files that no directory contains.
+package memoryfile

@@ -1,0 +1,174 @@
+package reads
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Inputs asks for a record of everything that the result of a program may depend on: the files, directories and links that it
+// looked at, and those that it did not find. It does not contain the network, the time and the environment.
+//
+// Files that the program itself made or changed are no inputs: it must not depend on their state before.
+type Inputs struct {
+	Dir    string   // the worktree, whose paths are recorded relative to it
+	Except []string // directories that are no inputs, such as caches
+	Hashed []string // directories besides Dir whose files are compared by their contents, not by size and time of modification
+}
+
+// An input is a path and its state when the program had ended.
+type input struct {
+	Path  []byte `json:"path"`
+	Read  bool   `json:"read"`
+	State string `json:"state"`
+}
+
+// separator precedes the inputs in what Write writes. No path contains it.
+const separator = 0
+
+// Split divides the output of Write into the list of files and the inputs. They are nil if they were not recorded, or not
+// completely.
+func Split(record []byte) (list, inputs []byte) {
+	list, inputs, _ = bytes.Cut(record, []byte{separator})
+	return list, inputs
+}
+
+// unknown is a state that never equals another one.
+const unknown = "unknown"
+
+func (i Inputs) write(out io.Writer, opened Opened) {
+	var all []input
+	e := examiner{inputs: i, since: opened.since, left: maxHashed}
+	for path, read := range opened.paths {
+		if path = strings.TrimPrefix(path, i.Dir+"/"); path == i.Dir {
+			path = "."
+		}
+		if state := e.state(path, read); state == unknown {
+			return
+		} else if state != "" {
+			all = append(all, input{[]byte(path), read, state})
+		}
+	}
+	slices.SortFunc(all, func(a, b input) int { return bytes.Compare(a.Path, b.Path) })
+	_, _ = out.Write([]byte{separator}) // Flush reports errors
+	_ = json.NewEncoder(out).Encode(record{i, all})
+}
+
+type record struct {
+	Inputs Inputs  `json:"scope"`
+	All    []input `json:"inputs"`
+}
+
+// Compare reads inputs and prints the first one whose state is different now, in the working directory. It prints nothing if there
+// is none. It runs in the same sandbox as the program whose inputs they are.
+func Compare(in io.Reader, out io.Writer) error {
+	var r record
+	err := json.NewDecoder(bufio.NewReader(in)).Decode(&r)
+	if err != nil {
+		return fmt.Errorf("read the inputs: %w", err)
+	}
+	if r.Inputs.Dir, err = os.Getwd(); err != nil {
+		return err
+	}
+	e := examiner{inputs: r.Inputs, since: time.Now(), left: maxHashed}
+	for _, i := range r.All {
+		if e.state(string(i.Path), i.Read) != i.State {
+			_, err := fmt.Fprintln(out, string(i.Path))
+			return err
+		}
+	}
+	return nil
+}
+
+// An examiner determines the states of inputs.
+type examiner struct {
+	inputs Inputs
+	since  time.Time // later changes are those of the program
+	left   int64     // bytes that may still be hashed
+}
+
+// state returns the state of a path, which is absolute or relative to the worktree, or "" if it is no input.
+func (e *examiner) state(path string, read bool) string {
+	if within(path, e.inputs.Except) || within(path, []string{"/proc", "/sys", "/dev"}) || slices.ContainsFunc(strings.Split(path, "/"), isLitter) {
+		return ""
+	}
+	if !filepath.IsAbs(path) {
+		path = e.inputs.Dir + "/" + path
+	}
+	return e.stateOf(path, read)
+}
+
+func (e *examiner) stateOf(path string, read bool) string {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		return "missing"
+	case err != nil:
+		return "refused"
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := os.Readlink(path)
+		if err != nil {
+			return unknown
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "link to " + target
+		}
+		state := e.state(real, read)
+		if state == unknown {
+			return unknown
+		}
+		return "link to " + target + ": " + state
+	case isMadeSince(path, e.since):
+		return ""
+	case info.Mode().IsRegular():
+		return e.file(path, info)
+	case info.IsDir() && read:
+		return e.directory(path)
+	}
+	return info.Mode().Type().String()
+}
+
+func (e *examiner) file(path string, info fs.FileInfo) string {
+	mode := info.Mode().Perm() & 0o100
+	if !within(path, append([]string{e.inputs.Dir}, e.inputs.Hashed...)) {
+		return fmt.Sprintf("file %o %d %d", mode, info.Size(), info.ModTime().UnixNano())
+	}
+	sum, size := hash(path, e.left)
+	if e.left -= size; sum == unhashed {
+		return unknown
+	}
+	return fmt.Sprintf("file %o %s", mode, sum)
+}
+
+// directory returns the state of a directory with the names in it, except those of the program.
+func (e *examiner) directory(path string) string {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return "refused"
+	}
+	sum := sha256.New()
+	for _, entry := range entries {
+		if !isLitter(entry.Name()) && !isMadeSince(filepath.Join(path, entry.Name()), e.since) {
+			_, _ = fmt.Fprintf(sum, "%s\x00", entry.Name())
+		}
+	}
+	return "directory " + hex.EncodeToString(sum.Sum(nil))
+}
+
+// isLitter reports whether tools make files and directories of a name, which are there in one worktree and not in another.
+func isLitter(name string) bool {
+	return slices.Contains([]string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage", ".nyc_output", "coverage", ".DS_Store"}, name)
+}
