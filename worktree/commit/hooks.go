@@ -80,8 +80,8 @@ type MessageHook struct {
 // PrepareHook returns the hook that prepares the message of a commit.
 func PrepareHook() MessageHook { return MessageHook{PrepareMsg, []string{"message"}} }
 
-// Hooks returns the repository's hooks. If core.hooksPath is relative, it is resolved in the first of the
-// checkouts that contains the directory, or in the worktree.
+// Hooks returns the repository's hooks. If core.hooksPath is relative, it is resolved in the first of the checkouts, the worktree
+// and the main checkout that contains the directory: husky makes .husky/_ in the main checkout, and git ignores it.
 func Hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *content.Index, checkouts ...string) (*HookSet, error) {
 	set := &HookSet{w: w, runner: runner, Index: ix}
 	if runner == nil {
@@ -100,11 +100,9 @@ func Hooks(ctx context.Context, w *repo.Worktree, runner HookRunner, ix *content
 	if filepath.IsAbs(set.dir) {
 		return set, nil
 	}
-	if i := slices.IndexFunc(checkouts, func(top string) bool { return file.Exists(filepath.Join(top, set.dir)) }); i >= 0 {
-		set.dir = filepath.Join(checkouts[i], set.dir)
-		return set, nil
-	}
-	set.dir = filepath.Join(w.Path, set.dir)
+	all := append(slices.Clone(checkouts), w.Path, w.Repo.Root)
+	at := slices.IndexFunc(all, func(top string) bool { return file.Exists(filepath.Join(top, set.dir)) })
+	set.dir = filepath.Join(all[max(at, 0)], set.dir)
 	return set, nil
 }
 

@@ -15,8 +15,8 @@ const cacheTag = "Signature: 8a477f597d28d172789f06886806bc55"
 // maxCacheTag limits the size of a CACHEDIR.TAG that is read, in bytes.
 const maxCacheTag = 4 << 10
 
-// regenerable recognizes ignored files that hold no work: compiled Python, and what is in a cache that has a CACHEDIR.TAG,
-// such as those of pytest, mypy and Cargo.
+// regenerable recognizes ignored files that hold no work: compiled Python, the state of TypeScript's builds, and what is in a cache
+// that has a CACHEDIR.TAG, such as those of pytest, mypy and Cargo.
 type regenerable struct {
 	w    *repo.Worktree
 	tags map[string]bool // by directory
@@ -24,7 +24,7 @@ type regenerable struct {
 
 func (r *regenerable) has(name string) bool {
 	dir := path.Dir(name)
-	return path.Base(dir) == "__pycache__" && strings.HasSuffix(name, ".pyc") || r.tagged(dir)
+	return path.Base(dir) == "__pycache__" && strings.HasSuffix(name, ".pyc") || strings.HasSuffix(name, ".tsbuildinfo") || r.tagged(dir)
 }
 
 // tagged reports whether a directory, or one that contains it, has a CACHEDIR.TAG.

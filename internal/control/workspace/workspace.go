@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/process/failpoint"
@@ -350,18 +352,16 @@ const hookTime = 5 * time.Minute
 // hook runs a commit hook of the repository, contained like an agent. As in git, sh runs a hook without #!.
 func (s *Workspace) hook(ctx context.Context, h commit.Hook) ([]byte, error) {
 	spec := process.Spec{
-		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime, Env: h.Env, Input: h.Input,
+		Argv: append([]string{h.Path}, h.Args...), Dir: h.Dir, Timeout: hookTime, Env: h.Env, Input: h.Input, Pipe: true,
 	}
 	exit, output, err := s.Run(ctx, spec)
 	if errors.Is(err, syscall.ENOEXEC) {
 		spec.Argv = append([]string{"/bin/sh"}, spec.Argv...)
 		exit, output, err = s.Run(ctx, spec)
 	}
-	if err != nil {
-		return output, err
+	output = []byte(ansi.Strip(string(output)))
+	if err == nil && !exit.OK() {
+		err = errors.New(exit.String())
 	}
-	if !exit.OK() {
-		return output, errors.New(exit.String())
-	}
-	return output, nil
+	return output, err
 }
