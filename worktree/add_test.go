@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -148,4 +149,22 @@ func TestWorktreesAndRefs(t *testing.T) {
 	equal(t, "info", infos[0], want)
 	refs := value[[]Ref](t)(Refs(ctx, r))
 	equal(t, "refs", len(refs), 3)
+}
+
+// git removes an empty directory of worktrees at any time, such as in git gc: see git worktree prune.
+func TestAddWhileGitPrunes(t *testing.T) {
+	r := sample(t)
+	pruned := 0
+	dir, err := newAdmin(r, registration{w: r.Worktree("T", r.NewRecord("T", "", "")), admin: func(string) error {
+		switch pruned++; {
+		case pruned > 10:
+			return errors.New("the directory is never made again")
+		case pruned > 2:
+			return nil
+		}
+		return os.Remove(filepath.Join(r.GitDir, "worktrees"))
+	}})
+	if err != nil || !file.Exists(filepath.Join(dir, "locked")) {
+		t.Errorf("made %q after %d attempts: %v", dir, pruned, err)
+	}
 }

@@ -70,10 +70,10 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 // `git worktree prune` does not remove it.
 func newAdmin(r *repo.Repo, reg registration) (string, error) {
 	all := filepath.Join(r.GitDir, "worktrees")
-	if err := os.MkdirAll(all, 0o755); err != nil {
-		return "", err
-	}
 	for n := 0; ; n++ {
+		if err := os.MkdirAll(all, 0o755); err != nil { // git removes it when it is empty
+			return "", err
+		}
 		name := reg.w.Name
 		if n > 0 {
 			name += strconv.Itoa(n)

@@ -13,6 +13,9 @@ import (
 	"github.com/coven-run/coven/worktree/claim"
 )
 
+// maxDamaged limits the numbers of IDs whose claims cannot be read.
+const maxDamaged = 100
+
 // AdHoc returns a new task for a prompt. Its ID belongs to no session of the repository and to no claim;
 // the first process that claims the task owns it.
 func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
@@ -37,6 +40,8 @@ func (p *Project) AdHoc(ctx context.Context, prompt string) (Item, error) {
 		}
 		if taken {
 			earlier = id
+		} else if claimed != nil && n > maxDamaged {
+			return Item{}, claimed
 		}
 		id = fmt.Sprintf("%s-%d", slug, n)
 	}

@@ -138,8 +138,12 @@ func SetAside(root string, e *DamagedError) (string, error) {
 	}
 	to := filepath.Join(DamagedDir, e.Session)
 	for n := 2; ; n++ {
-		if _, err := os.Lstat(filepath.Join(root, to)); errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(filepath.Join(root, to))
+		if errors.Is(err, fs.ErrNotExist) {
 			break
+		}
+		if err != nil {
+			return "", fmt.Errorf("set session %s aside: %w", e.Session, err)
 		}
 		to = filepath.Join(DamagedDir, fmt.Sprintf("%s-%d", e.Session, n))
 	}
