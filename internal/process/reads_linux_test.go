@@ -104,9 +104,9 @@ func TestInputs(t *testing.T) {
 		do, undo   func()
 	}{
 		{"nothing", "", func() {}, func() {}},
-		{"contents", "file", func() { must(0, os.WriteFile(file, []byte("2"), 0o600)) }, func() { must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
-		{"a missing file", "missing", func() { must(0, os.WriteFile(y.write+"/missing", nil, 0o600)) }, func() { must(0, os.Remove(y.write+"/missing")) }},
-		{"a pipe", "file", func() { must(0, os.Remove(file)); must(0, unix.Mkfifo(file, 0o600)) }, func() { must(0, os.Remove(file)); must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
+		{"contents", file, func() { must(0, os.WriteFile(file, []byte("2"), 0o600)) }, func() { must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
+		{"a missing file", y.write + "/missing", func() { must(0, os.WriteFile(y.write+"/missing", nil, 0o600)) }, func() { must(0, os.Remove(y.write+"/missing")) }},
+		{"a pipe", file, func() { must(0, os.Remove(file)); must(0, unix.Mkfifo(file, 0o600)) }, func() { must(0, os.Remove(file)); must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
 	} {
 		change.do()
 		if got := run(l.Compare(), complete, nil); got != change.want {

@@ -23,14 +23,14 @@ import (
 //
 // Files that the program itself made or changed are no inputs: it must not depend on their state before.
 type Inputs struct {
-	Dir    string   // the worktree, whose paths are recorded relative to it
+	Dir    string   // the worktree, whose paths are recorded without it
 	Except []string // directories that are no inputs, such as caches
 	Hashed []string // directories besides Dir whose files are compared by their contents, not by size and time of modification
 }
 
 // An input is a path and its state when the program had ended.
 type input struct {
-	Path  []byte `json:"path"`
+	Path  []byte `json:"path"` // with dirMark
 	Read  bool   `json:"read"`
 	State string `json:"state"`
 }
@@ -45,6 +45,11 @@ func Split(record []byte) (list, inputs []byte) {
 	return list, inputs
 }
 
+// dirMark stands for Dir in paths and states. Neither contains it otherwise.
+const dirMark = "\x00"
+
+func (i Inputs) withoutDir(text string) string { return strings.ReplaceAll(text, i.Dir, dirMark) }
+
 // unknown is a state that never equals another one.
 const unknown = "unknown"
 
@@ -52,13 +57,10 @@ func (i Inputs) write(out io.Writer, opened Opened) {
 	var all []input
 	e := examiner{inputs: i, since: opened.since, left: maxHashed}
 	for path, read := range opened.paths {
-		if path = strings.TrimPrefix(path, i.Dir+"/"); path == i.Dir {
-			path = "."
-		}
 		if state := e.state(path, read); state == unknown {
 			return
 		} else if state != "" {
-			all = append(all, input{[]byte(path), read, state})
+			all = append(all, input{[]byte(i.withoutDir(path)), read, state})
 		}
 	}
 	slices.SortFunc(all, func(a, b input) int { return bytes.Compare(a.Path, b.Path) })
@@ -84,8 +86,9 @@ func Compare(in io.Reader, out io.Writer) error {
 	}
 	e := examiner{inputs: r.Inputs, since: time.Now(), left: maxHashed}
 	for _, i := range r.All {
-		if e.state(string(i.Path), i.Read) != i.State {
-			_, err := fmt.Fprintln(out, string(i.Path))
+		path := strings.ReplaceAll(string(i.Path), dirMark, r.Inputs.Dir)
+		if e.state(path, i.Read) != i.State {
+			_, err := fmt.Fprintln(out, path)
 			return err
 		}
 	}
@@ -99,15 +102,19 @@ type examiner struct {
 	left   int64     // bytes that may still be hashed
 }
 
-// state returns the state of a path, which is absolute or relative to the worktree, or "" if it is no input.
+// state returns the state of a path, or "" if it is no input. The file .git of a worktree is different in each, and says nothing.
 func (e *examiner) state(path string, read bool) string {
-	if within(path, e.inputs.Except) || within(path, []string{"/proc", "/sys", "/dev"}) || slices.ContainsFunc(strings.Split(path, "/"), isLitter) {
+	if e.isExcepted(path, read) || path == e.inputs.Dir+"/.git" {
 		return ""
 	}
-	if !filepath.IsAbs(path) {
-		path = e.inputs.Dir + "/" + path
-	}
-	return e.stateOf(path, read)
+	return e.inputs.withoutDir(e.stateOf(path, read))
+}
+
+// isExcepted reports whether a path is no input, or exists only because it contains a directory that is none.
+func (e *examiner) isExcepted(path string, read bool) bool {
+	contains := func(dir string) bool { return !read && within(dir, []string{path}) || dir == path }
+	return slices.ContainsFunc(e.inputs.Except, contains) || within(path, e.inputs.Except) ||
+		within(path, []string{"/proc", "/sys", "/dev"}) || slices.ContainsFunc(strings.Split(path, "/"), isLitter)
 }
 
 func (e *examiner) stateOf(path string, read bool) string {
