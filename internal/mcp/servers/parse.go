@@ -65,10 +65,10 @@ func (e *FileError) NextCommand() string { return shellword.Edit(e.File, e.Line)
 //	{"servers": {"playwright": {"command": "npx", "args": ["@playwright/mcp"]}}}
 //	{"playwright": {"command": "npx", "args": ["@playwright/mcp"]}}
 //
-// A server that cannot be used is a problem, and so is a key that coven does not know. The error is a *FileError, of
+// Comments and trailing commas are allowed. A server that cannot be used is a problem, and so is a key that coven does not know. The error is a *FileError, of
 // a file that has none of the formats.
 func Parse(file string, data []byte) (Config, error) {
-	p := parser{file: file, data: bytes.TrimPrefix(data, []byte("\ufeff"))}
+	p := parser{file: file, data: []byte(plainJSON(strings.TrimPrefix(string(data), "\ufeff")))}
 	var top map[string]json.RawMessage
 	if err := p.decode(p.data, &top); err != nil {
 		return Config{}, err

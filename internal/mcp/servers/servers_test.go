@@ -29,6 +29,9 @@ func TestParse(t *testing.T) {
 			{Name: "my_server_v2", Argv: []string{"npx", "x"}, Env: map[string]string{"A": "b"}},
 			{Name: "remote", URL: "https://example.com"},
 		}},
+		"{ // of \"all\"\n\"servers\": /* {\n} */ {\"a\": {\"url\": \"https://example.com/*,}\", /**/}, // ,}\n},\n}": {Servers: []servers.Server{
+			{Name: "a", URL: "https://example.com/*,}"},
+		}},
 		`{}`:                {},
 		`{"mcpServers":{}}`: {},
 	} {
@@ -48,6 +51,8 @@ func TestParseErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n\"server\": []}":                     `mcp.json:2: unknown key "server" (did you mean "servers"?)`,
 		"{\n\n\"servers\": [}":                   `mcp.json:3: invalid character '}' looking for beginning of value`,
+		"{ // a\n/* \n */ \"server\": []}":       `mcp.json:3: unknown key "server" (did you mean "servers"?)`,
+		"{ /* \n}":                               `mcp.json:1: invalid character '/' looking for beginning of object key string`,
 		`{} {}`:                                  `mcp.json:1: something follows the object`,
 		``:                                       `mcp.json:1: EOF`,
 		`[]`:                                     `mcp.json:1: cannot unmarshal array into Go value of type map[string]json.RawMessage`,
