@@ -18,8 +18,8 @@ func (e *RehearsalError) Error() string { return "the commit of a change would f
 // CommandExit returns exit.Usage.
 func (e *RehearsalError) CommandExit() int { return exit.Usage }
 
-// NextCommand returns the command that tries again.
-func (e *RehearsalError) NextCommand() string { return "coven resume" }
+// NextCommand asks for a repair, without which coven resume would fail again.
+func (e *RehearsalError) NextCommand() string { return "repair it, then coven resume" }
 
 // rehearse tries the commit of the change, once, before the first step. The error is a *RehearsalError.
 func (r *Runner) rehearse(ctx context.Context) error {

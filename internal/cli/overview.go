@@ -21,8 +21,14 @@ func (a *App) PrintOverview(o control.Overview, all bool) error {
 		if err := a.StatusTable(o.Sessions, o.Short); err != nil {
 			return err
 		}
-	} else if err := a.Printf("no sessions yet\n  next: coven run, or coven run -p \"...\"\n"); err != nil {
-		return err
+	} else {
+		next := "coven run -p TEXT"
+		if len(o.Ready) > 0 {
+			next = "coven run"
+		}
+		if err := a.Printf("no sessions yet\n  next: %s\n", next); err != nil {
+			return err
+		}
 	}
 	if err := a.worktreeList(o, all); err != nil {
 		return err

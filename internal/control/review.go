@@ -42,7 +42,10 @@ func (p Page) Next() string {
 	case WaitsForReview(p.View):
 		return cmp.Or(p.View.Next, "coven approve "+shellword.Word(p.View.Task))
 	}
-	return NextOf(p.View)
+	if next := NextOf(p.View); next != "coven review "+shellword.Word(p.View.Task) {
+		return next
+	}
+	return "coven revise " + shellword.Word(p.View.Task) + " -m TEXT"
 }
 
 // Proof is the last receipt of a command, and whether it is about the change that lands.
