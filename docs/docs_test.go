@@ -40,6 +40,12 @@ func TestTopics(t *testing.T) {
 			}
 		}
 	}
+	for _, topic := range docs.Topics() {
+		_, text, _ := strings.Cut(topic.Text, "\n\n")
+		if _, err := os.Stat("guides/" + topic.Name + ".md"); err == nil && !strings.HasPrefix(text, "For ") {
+			t.Errorf("guides/%s.md does not begin with the people it is for", topic.Name)
+		}
+	}
 	if _, ok := docs.Find("nothing"); ok || len(seen) < 18 {
 		t.Errorf("%d topics", len(seen))
 	}
