@@ -90,7 +90,7 @@ stories: modules ## run the stories with the real CLIs, and what holds the fakes
 	$(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) ./internal/driver ./internal/fake/fakeacp ./internal/fake/fakeapi ./internal/fake/fakeclaude ./internal/sandbox/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees
-	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestOriginal|TestLong|TestTorture|TestContributing|TestFollow)' ./cmd/coven
+	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestOriginal|TestLong|TestTorture|TestContributing|TestFollow|TestWalk)' ./cmd/coven
 	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestRevertProperty|TestCrowd|TestUnchangedTreeIsExact|TestPoolIsAsNew|TestSparseTwins)$$' ./worktree
 	COVEN_LONG=1 $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestGeneratedCommandsInTheFence$$' ./internal/permission
 

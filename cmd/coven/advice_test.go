@@ -34,7 +34,9 @@ func watched() {
 	app := root.NewApp(version)
 	eye := &adviceWatcher{to: app.Err}
 	app.Err = eye
+	follow := followAdvice(app)
 	code := root.Run(app, os.Args[1:])
+	follow()
 	if file := os.Getenv(unadvised); file != "" && eye.last != "" {
 		if err := appendLine(file, fmt.Sprintf("%q: %s", os.Args[1:], eye.last)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

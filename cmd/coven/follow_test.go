@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -66,12 +66,17 @@ type advice struct{ State, Reason, Next string }
 
 // isEnd reports whether the session is over, or waits: for a person, or for an account, a checkout or another task.
 func (a advice) isEnd() bool {
-	return strings.HasPrefix(a.State, "waiting (") || a.State == "cancelled" || a.State == "rejected" || !slices.ContainsFunc(followed, func(begin string) bool { return strings.HasPrefix(a.Next+" ", begin) })
+	return strings.HasPrefix(a.State, "waiting (") || a.State == "cancelled" || a.State == "rejected" || !begins(a.Next, followed)
 }
 
 // followed lists the beginnings of the commands that a program can follow. The others ask a person to look, to decide or to
 // change something.
-var followed = []string{"coven resume ", "coven retry ", "coven run ", "coven doctor --fix"}
+var followed = []string{"coven resume ", "coven retry ", "coven run ", "coven doctor --fix "}
+
+// begins reports whether a command begins with the words of one of the others.
+func begins(command string, others []string) bool {
+	return slices.ContainsFunc(others, func(begin string) bool { return strings.HasPrefix(command+" ", begin) })
+}
 
 // follow follows the advice about a task. It returns the fault of the advice, or "".
 func (f follower) follow(task string) string {
@@ -82,15 +87,14 @@ func (f follower) follow(task string) string {
 			return ""
 		}
 		said = append(said, fmt.Sprintf("%s: %s\n  next: %s", before.State, before.Reason, before.Next))
-		events := f.events()
-		out, _ := f.coven(before.Next) // its exit code is about the task
+		out, changed, _ := f.try(before.Next) // its exit code is about the task
 		after, err := f.why(task)
 		switch {
 		case err != nil:
 			return ""
-		case after == before && f.events() == events && nextIn(out) != before.Next:
+		case after == before && !changed && nextIn(out) != before.Next:
 			return "" // the error asks the person for something else first, such as trust
-		case after == before && f.events() == events:
+		case after == before && !changed:
 			return fmt.Sprintf("%s: %s\nchanged nothing, and is recommended again:\n%s", task, strings.Join(said, "\n"), out)
 		case strings.HasPrefix(after.State, "running"):
 			return "" // by another coven
@@ -102,11 +106,44 @@ func (f follower) follow(task string) string {
 	return ""
 }
 
-// nextIn returns the last command that an output recommends.
+// try runs a command that coven recommends. It reports whether the command has changed anything.
+func (f follower) try(next string) (out []byte, changed bool, err error) {
+	before := f.state()
+	out, err = f.coven(next)
+	return out, f.state() != before, err
+}
+
+// state returns the number of bytes in all journals, and what else commands change: branches, tasks, settings and trust.
+func (f follower) state() string {
+	var events int64
+	files, _ := filepath.Glob(filepath.Join(f.repo, ".coven", "sessions", "*", "events.jsonl"))
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			events += info.Size()
+		}
+	}
+	rest, _ := f.coven("git for-each-ref; git config --list; coven task list; coven config list; coven trust --list")
+	return fmt.Sprintf("%d\n%s", events, rest)
+}
+
+// nextIn returns the last command that an output recommends, or "".
 func nextIn(out []byte) string {
-	_, next, _ := strings.Cut(string(out[max(bytes.LastIndex(out, []byte("\n  next: ")), 0):]), "  next: ")
-	next, _, _ = strings.Cut(next, "\n")
-	return next
+	all := nexts(out)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[len(all)-1]
+}
+
+// recommended is a line of the output with a command to run next.
+var recommended = regexp.MustCompile(`(?m)^ *next: (.*)$`)
+
+// nexts returns the commands that an output recommends.
+func nexts(out []byte) (all []string) {
+	for _, m := range recommended.FindAllSubmatch(out, -1) {
+		all = append(all, string(m[1]))
+	}
+	return all
 }
 
 func (f follower) why(task string) (advice, error) {
@@ -118,22 +155,11 @@ func (f follower) why(task string) (advice, error) {
 	return a, err
 }
 
-// events returns the number of bytes in all journals.
-func (f follower) events() (n int64) {
-	files, _ := filepath.Glob(filepath.Join(f.repo, ".coven", "sessions", "*", "events.jsonl"))
-	for _, file := range files {
-		if info, err := os.Stat(file); err == nil {
-			n += info.Size()
-		}
-	}
-	return n
-}
-
 // coven runs a command line in the repository.
 func (f follower) coven(line string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", line+" </dev/null")
+	cmd := exec.CommandContext(ctx, "sh", "-c", "exec </dev/null; "+line)
 	cmd.Dir, cmd.Env = f.repo, f.env
 	if strings.Contains(line, "--json") {
 		return cmd.Output()

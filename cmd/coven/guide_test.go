@@ -112,3 +112,24 @@ func cmdGuide(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(filepath.Join(ts.Getenv("HOME"), "guide")), []byte(script.String()), 0o644))
 	ts.Check(ts.Exec("sh", "-eux", filepath.Join(ts.Getenv("HOME"), "guide")))
 }
+
+// cmdFirst implements first GUIDE [N]: it runs the first commands of a guide, N or a whole block. They must succeed, or leave
+// something that waits for a person.
+func cmdFirst(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 || len(args) > 2 {
+		ts.Fatalf("usage: first GUIDE [N]")
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", args[0]))
+	ts.Check(err)
+	_, block, _ := strings.Cut(string(text), "```sh\n")
+	block, _, _ = strings.Cut(block, "```")
+	lines := strings.Split(strings.TrimSpace(block), "\n")
+	if len(args) == 2 {
+		n, err := strconv.Atoi(args[1])
+		ts.Check(err)
+		lines = lines[:n]
+	}
+	for _, line := range lines {
+		ts.Check(ts.Exec("sh", "-c", line+"\nexit $(($? == 3 ? 0 : $?))"))
+	}
+}

@@ -81,6 +81,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"remember":  cmdRemember,
 		"later":     cmdLater,
 		"guide":     cmdGuide,
+		"first":     cmdFirst,
 		"example":   cmdExample,
 		"gocache":   cmdGoCache,
 		"zoo":       animals.put,
