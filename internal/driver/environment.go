@@ -34,11 +34,15 @@ var identity = []string{
 }
 
 // Environment returns the variables of the user's environment that a child inherits: the
-// default ones and those that pass names or matches. Those of identity must be named.
+// default ones and those that pass names or matches. Those of identity must be named. An empty GIT_AUTHOR_NAME or the like is
+// left out: git would refuse it, although the configuration may have a name.
 func Environment(user, pass []string) []string {
 	env := []string{"GIT_TERMINAL_PROMPT=0"}
 	for _, kv := range user {
-		name, _, _ := strings.Cut(kv, "=")
+		name, value, _ := strings.Cut(kv, "=")
+		if value == "" && (strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_")) {
+			continue
+		}
 		if matches(inherited, name) || slices.Contains(pass, name) || matches(pass, name) && !matches(identity, name) {
 			env = append(env, kv)
 		}

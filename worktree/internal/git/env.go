@@ -80,14 +80,19 @@ func (r Repo) environ() []string {
 	return append(env, r.Env...)
 }
 
+// inherited leaves out an empty identity, which git would refuse: the configured one counts.
 func inherited() []string {
 	var env []string
 	for _, entry := range os.Environ() {
-		if name, _, _ := strings.Cut(entry, "="); !strings.HasPrefix(name, "GIT_") || isKept(name) {
+		if name, value, _ := strings.Cut(entry, "="); !strings.HasPrefix(name, "GIT_") || isKept(name) && (value != "" || !isIdentity(name)) {
 			env = append(env, entry)
 		}
 	}
 	return env
+}
+
+func isIdentity(name string) bool {
+	return strings.HasPrefix(name, "GIT_AUTHOR_") || strings.HasPrefix(name, "GIT_COMMITTER_")
 }
 
 func isKept(name string) bool {
