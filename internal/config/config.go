@@ -350,7 +350,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	}
 	doc.Decode(c)
 	r.checks(c.Checks)
-	r.worktree(c.Worktree)
+	r.worktree(&c.Worktree)
 	r.each("env.pass", c.Env.Pass, "the name of a variable", variableRE.MatchString)
 	r.each("sandbox.write", c.Sandbox.Write, "an absolute path, or one below ~", isPath)
 	r.each("sandbox.caches", c.Sandbox.Caches, "an absolute path, or one below ~", isPath)

@@ -84,17 +84,34 @@ func (e *editor) set(m *yaml.Node, end int, path []string, value *yaml.Node) err
 	return nil
 }
 
-// trim returns the end of an entry that begins at the line first (starting at 1) and ends before the line end, without
-// trailing blank lines and comments, which belong to the next entry.
+// trim returns the end of an entry that begins at the line first (starting at 1) and ends before the line end. Of the
+// comments after its last value, those belong to it that are indented further, up to the first that is not. Blank lines
+// and other comments belong to the next entry.
 func (e *editor) trim(first, end, indent int) int {
-	for ; end > first; end-- {
-		line := strings.TrimRight(e.lines[end-1], "\r\n")
-		bare := strings.TrimLeft(line, " \t")
-		if bare != "" && (bare[0] != '#' || len(line)-len(bare) > indent) {
+	last := first
+	for i := end; i > first; i-- {
+		if bare, _ := e.line(i); bare != "" && bare[0] != '#' {
+			last = i
 			break
 		}
 	}
-	return end
+	for i := last + 1; i <= end; i++ {
+		bare, column := e.line(i)
+		if bare != "" && column <= indent {
+			break
+		}
+		if bare != "" {
+			last = i
+		}
+	}
+	return last
+}
+
+// line returns the text of the line with the number i, starting at 1, and the width of the indentation before it.
+func (e *editor) line(i int) (bare string, indent int) {
+	line := strings.TrimRight(e.lines[i-1], "\r\n")
+	bare = strings.TrimLeft(line, " \t")
+	return bare, len(line) - len(bare)
 }
 
 // insert inserts a new entry before the line with index at.

@@ -84,6 +84,7 @@ func TestSet(t *testing.T) {
 		"no file":           {"", "run.max_tasks", []string{"5"}, "run:\n  max_tasks: 5\n"},
 		"only a comment":    {"# a\n", "provider", []string{"codex"}, "# a\nprovider: codex\n"},
 		"at the end":        {"provider: codex", "grimoire", []string{"none"}, "provider: codex\ngrimoire: none\n"},
+		"an indented offer": {"provider: codex\n\n# worktree:\n  # setup:\n", "provider", []string{"qwen"}, "provider: qwen\n\n# worktree:\n  # setup:\n"},
 		"with its comment":  {"# a\nprovider: codex # mine\n# b\ngrimoire: none\n", "provider", []string{"qwen"}, "# a\nprovider: qwen # mine\n# b\ngrimoire: none\n"},
 		"a list":            {"checks:\n  # first\n  - a\n  - b\n\n# next\nprovider: x\n", "checks", []string{"go vet ./...", "make: all"}, "checks:\n  - go vet ./...\n  - 'make: all'\n\n# next\nprovider: x\n"},
 		"a flow list":       {"checks: [a, b] # mine\n", "checks", []string{"c"}, "checks: # mine\n  - c\n"},

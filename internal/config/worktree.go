@@ -107,8 +107,9 @@ func checkBranch(branch string) error {
 	return nil
 }
 
-// worktree checks the section worktree.
-func (r reader) worktree(w Worktree) {
+// worktree checks the section worktree. Its directories may end with a slash, as in .gitignore.
+func (r reader) worktree(w *Worktree) {
+	w.Link, w.SparseDirs = withoutSlashes(w.Link), withoutSlashes(w.SparseDirs)
 	if at := r.at("worktree.dir"); at.Set() && w.Dir != "" {
 		if err := checkWorktreeDir(w.Dir, r.file.theirs); err != nil {
 			r.doc.Fail(at, "worktree.dir: "+err.Error(), "for example ../{repo}-{task}")
@@ -129,6 +130,15 @@ func (r reader) worktree(w Worktree) {
 	})
 	r.each("worktree.sparse_dirs", w.SparseDirs, "a directory in the worktree", isDirInside)
 	r.between(r.at("worktree.pool_gb"), w.PoolGB, 0, maxPoolGB)
+}
+
+// withoutSlashes removes the last slash of each directory.
+func withoutSlashes(dirs []string) []string {
+	dirs = slices.Clone(dirs)
+	for i, dir := range dirs {
+		dirs[i] = strings.TrimSuffix(dir, "/")
+	}
+	return dirs
 }
 
 // isDirInside reports whether a string is a path of a directory in a repository, without a trailing slash.
