@@ -59,6 +59,9 @@ func BeginLocked(ctx context.Context, w *repo.Worktree) error {
 		removeLeftLocks(w)                   // coven was killed
 		return errors.Join(err, closeGit(w)) // it is already isolated
 	}
+	if err := putLFSReference(w.Repo); err != nil {
+		return err
+	}
 	refs, err := refs(ctx, w.Repo)
 	if err != nil {
 		return err
@@ -168,7 +171,11 @@ func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) 
 
 // alternates returns the content of objects/info/alternates of the private common directory.
 func alternates(w *repo.Worktree) []byte {
-	return []byte(filepath.Join(w.Repo.GitDir, "objects") + "\n")
+	list := filepath.Join(w.Repo.GitDir, "objects") + "\n"
+	if !isUsualLFS(w.Repo) {
+		list += w.Repo.StatePath(lfsReference, "objects") + "\n"
+	}
+	return []byte(list)
 }
 
 // copyHooks copies the hooks of the repository, so that the agent's git runs them.
@@ -198,7 +205,7 @@ func copyHooks(w *repo.Worktree, to string) error {
 var includePath = lazyregexp.New(`^include(if\..*)?\.path$`)
 
 // settleConfig adapts a copy of the repository's configuration to its new place: it makes relative includes
-// absolute, and sets the format of the refs, which are files there.
+// absolute, and sets the format of the refs, which are files there, and the place of Git LFS, which is below it.
 func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	g := w.Repo.Git()
 	raw, err := os.ReadFile(file)
@@ -208,6 +215,11 @@ func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	text := strings.ToLower(string(raw))
 	if strings.Contains(text, "refstorage") {
 		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // 5: not set
+			return err
+		}
+	}
+	if !isUsualLFS(w.Repo) {
+		if err := g.Run(ctx, "config", "--file", file, "--replace-all", "lfs.storage", "lfs"); err != nil {
 			return err
 		}
 	}

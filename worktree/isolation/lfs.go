@@ -11,10 +11,32 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
+
+// lfsReference is the directory, in coven's part of the git directory, that stands for one with objects and the contents
+// of Git LFS beside them.
+const lfsReference = "lfs-reference"
+
+// putLFSReference makes the contents of Git LFS that are elsewhere (lfs.storage) visible for it in private directories. Of
+// an alternate, Git LFS reads the directory lfs beside the objects.
+func putLFSReference(r *repo.Repo) error {
+	link := r.StatePath(lfsReference, "lfs")
+	if isUsualLFS(r) {
+		return nil
+	}
+	if err := os.MkdirAll(r.StatePath(lfsReference, "objects"), 0o755); err != nil {
+		return err
+	}
+	return renameio.Symlink(r.LFS, link) // an earlier setting may have led elsewhere
+}
+
+// isUsualLFS reports whether Git LFS finds the repository's contents beside its objects.
+func isUsualLFS(r *repo.Repo) bool { return r.LFS == filepath.Join(r.GitDir, "lfs") }
 
 // takeLFS copies the contents that Git LFS has stored in the private common directory into the repository, since the
 // agent's commits name them. Git LFS finds those of the repository through the alternates of the private directory.
@@ -36,7 +58,7 @@ func takeLFS(w *repo.Worktree) error {
 		if sum, err := hex.DecodeString(oid); err != nil || len(sum) != sha256.Size {
 			continue
 		}
-		to := filepath.Join(w.Repo.GitDir, "lfs", "objects", oid[:2], oid[2:4], oid)
+		to := filepath.Join(w.Repo.LFS, "objects", oid[:2], oid[2:4], oid)
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}

@@ -256,7 +256,7 @@ func (ix *Index) limited() git.Repo {
 	g.Write = []string{ix.Worktree.Path, ix.Dir}
 	dir := ix.Worktree.Repo.GitDir
 	g.Env = append(slices.Clip(g.Env), "TMPDIR="+ix.Dir)
-	others := []string{filepath.Join(dir, "lfs"), filepath.Join(dir, "annex")}
+	others := []string{ix.Worktree.Repo.LFS, filepath.Join(dir, "annex")}
 	if promised, err := filepath.Glob(filepath.Join(dir, "objects/pack/*.promisor")); err == nil && len(promised) > 0 {
 		others = append(others, filepath.Join(dir, "objects")) // git fetches missing objects
 	}

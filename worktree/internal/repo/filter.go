@@ -26,6 +26,22 @@ func (r *Repo) filterSettings(ctx context.Context) ([]git.Setting, error) {
 
 const filterKeys = `^filter\..*\.(clean|smudge|process)$`
 
+// lfsStorage returns the directory of Git LFS: lfs.storage, which is relative to the git directory.
+func (r *Repo) lfsStorage(ctx context.Context) (string, error) {
+	settings, err := r.Git().Configured(ctx, `^lfs\.storage$`, false)
+	if err != nil {
+		return "", err
+	}
+	dir := "lfs"
+	if n := len(settings); n > 0 && settings[n-1].Value != "" {
+		dir = settings[n-1].Value
+	}
+	if filepath.IsAbs(dir) {
+		return filepath.Clean(dir), nil
+	}
+	return filepath.Join(r.GitDir, dir), nil
+}
+
 // configFiles returns the text of the repository's configuration, for comparison. An unreadable file counts
 // as empty.
 func (r *Repo) configFiles() string {

@@ -63,6 +63,7 @@ type Repo struct {
 	Bare           bool          // all checkouts are linked worktrees
 	Format         string        // hash algorithm of the objects
 	Filters        []git.Setting // see filterSettings
+	LFS            string        // the directory in which Git LFS stores contents
 
 	filterCommands []git.Setting // the filters in the configuration
 	configAtOpen   string        // see currentFilters
@@ -121,6 +122,9 @@ func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
 	if r.Filters, err = r.filterSettings(ctx); err != nil {
+		return nil, fmt.Errorf("open %s: %w", at.Top, err)
+	}
+	if r.LFS, err = r.lfsStorage(ctx); err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
 	return r, nil
