@@ -21,6 +21,7 @@ type Info struct {
 	Tip     string // empty if the branch does not exist
 	Present bool   // the directory exists
 	Ready   bool   // Add finished
+	Foreign bool   // it belongs to another user of a shared repository
 }
 
 // List lists the tasks' worktrees, including incomplete remains, sorted by name.
@@ -60,7 +61,7 @@ func info(r *repo.Repo, name string, tips map[string]string) Info {
 	}
 	info.Tip = tips[names.HeadsPrefix+info.Branch]
 	_, err := os.Lstat(info.Path)
-	info.Present = err == nil
+	info.Present, info.Foreign = err == nil, r.IsForeignTask(name)
 	return info
 }
 

@@ -32,6 +32,7 @@ func (m *removal) park(ctx context.Context) error {
 	if err := os.Mkdir(pool.Path(r), 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	r.Share(pool.Path(r))
 	if err := file.CheckDirectory(pool.Path(r)); err != nil {
 		return err
 	}

@@ -239,7 +239,7 @@ func staleBranches(ctx context.Context, r *repo.Repo, s *survey) ([]Stale, error
 // staleFiles finds files that killed operations left in coven's own directories.
 func staleFiles(_ context.Context, r *repo.Repo, s *survey) ([]Stale, error) {
 	var found []Stale
-	tasks := map[string]string{r.StatePath("tasks", content.ScratchName): "", r.StatePath("tasks", tripwire.WatchName): "", r.StatePath("moves"): "", r.StatePath("raw"): ""}
+	tasks := map[string]string{r.StatePath("tasks", content.ScratchName): "", r.StatePath("tasks", tripwire.WatchName): "", r.StatePath("moves"): "", r.OwnStatePath("raw"): ""}
 	for _, name := range s.records {
 		tasks[r.StatePath("tasks", name)] = s.task(name)
 	}

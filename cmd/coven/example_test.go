@@ -38,6 +38,9 @@ func condition(name string) (bool, error) {
 	case "python": // plugins in Python can be built and run here, or must be
 		return os.Getenv("COVEN_REQUIRE_PYTHON") != "" ||
 			exec.Command("/usr/bin/python3", "-c", "import grpc, grpc_tools, cryptography").Run() == nil, nil
+	case "users": // programs can run as other users
+		_, err := exec.LookPath("setpriv")
+		return os.Geteuid() == 0 && err == nil, nil
 	case "venv": // Python can create virtual environments
 		return exec.Command("python3", "-c", "import venv, ensurepip").Run() == nil, nil
 	case "overlay": // the kernel lets this user combine directories

@@ -33,6 +33,11 @@ func (a *App) PrintOverview(o control.Overview, all bool) error {
 	if err := a.worktreeList(o, all); err != nil {
 		return err
 	}
+	if o.Others > 0 {
+		if err := a.Printf("\nsessions of other users, whose records are private: %d\n", o.Others); err != nil {
+			return err
+		}
+	}
 	if o.NoTasks != nil {
 		return a.Printf("\n%s\n", cut("the tracker's tasks cannot be read: coven task list shows why", a.width()))
 	}

@@ -19,6 +19,7 @@ type Overview struct {
 	Waiting  []task.Waiting    // wait for other tasks
 	NoTasks  error             // why the tracker's tasks are missing; nil if they are not
 	Short    map[string]string // a unique prefix of each task ID
+	Others   int               // sessions of other users, whose records are private
 }
 
 // OverviewOf returns the state of a repository, with every session or only the current ones.
@@ -39,7 +40,7 @@ func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, er
 	for _, l := range lost {
 		sessions = append(sessions, l.View())
 	}
-	o := Overview{Sessions: sessions}
+	o := Overview{Sessions: sessions, Others: len(session.Foreign(p.Repo.Root))}
 	tasks, err := o.readTasks(ctx, p, summaries)
 	if cause := context.Cause(ctx); cause != nil {
 		return o, cause

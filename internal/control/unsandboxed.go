@@ -48,7 +48,7 @@ func (c *Controller) checkSandbox(ctx context.Context, next string) error {
 	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) { // another user of a shared repository may have accepted
 		return err
 	}
 	gap := strings.Join(s.Gaps(), "; ")

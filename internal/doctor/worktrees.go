@@ -24,7 +24,10 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
-	stale, err := worktree.FindStale(ctx, v.project.Repo, func(id string) bool { return owned[worktree.SafeName(id)] })
+	stale, err := worktree.FindStale(ctx, v.project.Repo, func(id string) bool {
+		name := worktree.SafeName(id)
+		return owned[name] || v.project.Repo.IsForeignTask(name)
+	})
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
@@ -73,7 +76,7 @@ func (v *Examination) orphans(ctx context.Context, owned map[string]bool) ([]Fin
 	}
 	var found []Finding
 	for _, t := range trees {
-		if owned[t.Name] || t.TaskID == "" || !t.Present && t.Tip == "" {
+		if owned[t.Name] || t.Foreign || t.TaskID == "" || !t.Present && t.Tip == "" {
 			continue // it has an owner, or FindStale reports it
 		}
 		text := "task %s has a worktree, but no session works on it: %s"

@@ -77,7 +77,7 @@ func (p *Project) Lost(ctx context.Context) ([]LostSession, error) {
 		return nil, err
 	}
 	for _, id := range copies {
-		if one := p.lostSession(id); needed(one) {
+		if one := p.lostSession(id); needed(one) && !errors.Is(one.Err, fs.ErrPermission) { // of another user
 			lost = append(lost, one)
 		}
 	}
@@ -95,7 +95,7 @@ func (p *Project) withoutRecord() ([]string, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(copies, func(id string) bool {
-		if _, exists := slices.BinarySearch(known, id); exists {
+		if _, exists := slices.BinarySearch(known, id); exists || session.Exists(p.Repo.Root, id) { // also of another user
 			return true
 		}
 		_, err := os.Lstat(filepath.Join(p.Repo.Root, session.DamagedDir, id)) // it was set aside

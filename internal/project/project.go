@@ -97,6 +97,7 @@ func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Conf
 	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir()), embeddings: e.embeddings(cfg.Search.Embeddings)}
 	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.KeptFiles()}
 	repo.WorktreeDir, repo.BranchTemplate = e.expand(cfg.Worktree.Dir), e.branchTemplate(cfg.Worktree.Branch)
+	repo.ShareState()
 	repo.Submodules, repo.Sparse = cfg.Worktree.Submodules, sparse(cfg.Worktree)
 	p.findTracker(dir)
 	return p

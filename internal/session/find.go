@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -82,9 +83,42 @@ func entriesOf(root string) ([]os.DirEntry, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("list sessions: %w", err)
 	}
+	shared := isShared(root)
 	return slices.DeleteFunc(entries, func(e os.DirEntry) bool {
-		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 // keep only directories, and links to report them
+		return !e.IsDir() && e.Type()&fs.ModeSymlink == 0 || // keep only directories, and links to report them
+			shared && isForeign(e)
 	}), nil
+}
+
+// isShared reports whether other users can have sessions in the project: whether it has a repository with
+// core.sharedRepository, see ShareState of package worktree.
+func isShared(root string) bool {
+	info, err := os.Stat(filepath.Join(root, Dir))
+	return err == nil && info.Mode()&fs.ModeSetgid != 0 && info.Mode().Perm()&0o020 != 0
+}
+
+// isForeign reports whether a session belongs to another user, and is therefore private.
+func isForeign(e os.DirEntry) bool {
+	info, err := e.Info()
+	if err != nil {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) != os.Geteuid()
+}
+
+// Foreign returns the sessions of other users, whose records are private.
+func Foreign(root string) (ids []string) {
+	if !isShared(root) {
+		return nil
+	}
+	entries, _ := os.ReadDir(filepath.Join(root, Dir)) // without them there is none
+	for _, e := range entries {
+		if e.IsDir() && isForeign(e) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
 }
 
 // length returns the length of a file in bytes, or 0 if it is unknown.

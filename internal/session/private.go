@@ -22,12 +22,20 @@ func MakePrivate(root string) error { return eachExposed(root, os.Chmod) }
 // eachExposed calls do for each file or directory that others can access, with the mode
 // that it should have. It does not follow links.
 func eachExposed(root string, do func(file string, mode fs.FileMode) error) error {
+	shared := isShared(root)
 	for _, dir := range []string{Dir, inboxDir, DamagedDir} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(file string, e fs.DirEntry, err error) error {
+		top := filepath.Join(root, dir)
+		err := filepath.WalkDir(top, func(file string, e fs.DirEntry, err error) error {
+			if e != nil && e.IsDir() && file != top && shared && isForeign(e) {
+				return fs.SkipDir
+			}
 			if err != nil || !e.IsDir() && !e.Type().IsRegular() {
 				return err
 			}
 			info, err := e.Info()
+			if err == nil && file == top && shared {
+				return nil // all users of a shared repository have directories there
+			}
 			if err != nil || info.Mode().Perm()&0o077 == 0 {
 				return err
 			}

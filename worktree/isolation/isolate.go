@@ -173,7 +173,7 @@ func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) 
 func alternates(w *repo.Worktree) []byte {
 	list := filepath.Join(w.Repo.GitDir, "objects") + "\n"
 	if !isUsualLFS(w.Repo) {
-		list += w.Repo.StatePath(lfsReference, "objects") + "\n"
+		list += filepath.Join(w.Repo.OwnStatePath(lfsReference), "objects") + "\n"
 	}
 	return []byte(list)
 }

@@ -25,14 +25,14 @@ const lfsReference = "lfs-reference"
 // putLFSReference makes the contents of Git LFS that are elsewhere (lfs.storage) visible for it in private directories. Of
 // an alternate, Git LFS reads the directory lfs beside the objects.
 func putLFSReference(r *repo.Repo) error {
-	link := r.StatePath(lfsReference, "lfs")
 	if isUsualLFS(r) {
 		return nil
 	}
-	if err := os.MkdirAll(r.StatePath(lfsReference, "objects"), 0o755); err != nil {
+	dir := r.OwnStatePath(lfsReference)
+	if err := os.MkdirAll(filepath.Join(dir, "objects"), 0o755); err != nil {
 		return err
 	}
-	return renameio.Symlink(r.LFS, link) // an earlier setting may have led elsewhere
+	return renameio.Symlink(r.LFS, filepath.Join(dir, "lfs")) // an earlier setting may have led elsewhere
 }
 
 // isUsualLFS reports whether Git LFS finds the repository's contents beside its objects.
@@ -62,6 +62,11 @@ func takeLFS(w *repo.Worktree) error {
 		if _, err := os.Lstat(to); err == nil {
 			continue
 		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			return err
+		}
+		w.Repo.Share(filepath.Dir(to))
+		w.Repo.Share(filepath.Dir(filepath.Dir(to)))
 		if err := takeContent(own, name, oid, to); err != nil {
 			return err
 		}
@@ -78,9 +83,6 @@ func takeContent(own *os.Root, name, oid, to string) error {
 	defer func() { _ = from.Close() }()
 	if isVast(from) {
 		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
-		return err
 	}
 	temp, err := os.CreateTemp(filepath.Dir(to), ".coven-*")
 	if err != nil {

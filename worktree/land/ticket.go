@@ -46,10 +46,12 @@ func takeTicket(ctx context.Context, r *repo.Repo, targetRef, what string) (*tic
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("wait for the turn to land: %w", err)
 	}
+	r.Share(filepath.Dir(path))
 	file, err := lockedfile.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("wait for the turn to land: %w", err)
 	}
+	r.Share(path)
 	t.lock = lock.New(file, what)
 	r.Memo.Tickets.Store(path, make(chan struct{}))
 	failpoint.Point("ticket.taken")

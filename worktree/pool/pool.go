@@ -76,13 +76,13 @@ func adopt(r *repo.Repo) {
 // index.
 func RecordPath(r *repo.Repo, id, suffix string) string { return r.StatePath("pool", id+suffix) }
 
-// List lists the entries, newest first.
+// List lists the entries, newest first, without those of other users.
 func List(r *repo.Repo) []Entry {
 	entries, _ := os.ReadDir(r.StatePath("pool")) // if the directory does not exist, the pool is empty
 	var all []Entry
 	for _, entry := range entries {
 		id, isRecord := strings.CutSuffix(entry.Name(), ".json")
-		if !isRecord {
+		if !isRecord || r.IsForeign(RecordPath(r, id, ".json")) {
 			continue
 		}
 		raw, err := file.Read(RecordPath(r, id, ".json"), object.MaxGitFile)
@@ -309,10 +309,13 @@ func limitPool(ctx context.Context, r *repo.Repo, bytes map[string]int64) error 
 	return failed
 }
 
-// Dirs lists the directories in the pool: files of entries, and ignored files that were moved aside.
+// Dirs lists the directories in the pool, without those of other users: files of entries, and ignored files that were
+// moved aside.
 func Dirs(r *repo.Repo) (names []string) {
 	for _, dir := range file.Directories(Path(r)) {
-		names = append(names, dir.Name())
+		if !r.IsForeign(Path(r, dir.Name())) {
+			names = append(names, dir.Name())
+		}
 	}
 	return names
 }

@@ -40,7 +40,7 @@ func trashName(r *repo.Repo, path, name string) string {
 	return filepath.Join(r.OwnDir(path), TrashPrefix+name+"-"+rand.Text())
 }
 
-// EmptyTrash deletes trashed directories, including those of other processes.
+// EmptyTrash deletes trashed directories, including those of other processes, but not those of other users.
 func EmptyTrash(r *repo.Repo) (failed error) {
 	for _, dir := range r.WorktreeDirs() {
 		entries, err := os.ReadDir(dir)
@@ -48,7 +48,7 @@ func EmptyTrash(r *repo.Repo) (failed error) {
 			failed = errors.Join(failed, err)
 		}
 		for _, entry := range entries {
-			if strings.HasPrefix(entry.Name(), TrashPrefix) {
+			if strings.HasPrefix(entry.Name(), TrashPrefix) && !r.IsForeign(filepath.Join(dir, entry.Name())) {
 				failed = errors.Join(failed, file.RemoveAll(filepath.Join(dir, entry.Name())))
 			}
 		}

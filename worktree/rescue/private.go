@@ -200,14 +200,15 @@ func Parts(ctx context.Context, r *repo.Repo, info Info) ([]Part, error) {
 	return append(parts, Part{g, info.Private}), nil
 }
 
-// WithoutPart returns the rescues whose private part was deleted by hand, or is damaged.
+// WithoutPart returns the rescues whose private part was deleted by hand, or is damaged. It returns none of a shared
+// repository, where parts that cannot be read may be those of other users.
 func WithoutPart(ctx context.Context, r *repo.Repo) ([]Info, error) {
 	all, err := All(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(info Info) bool { return info.Private == "" })
-	if len(all) == 0 {
+	if len(all) == 0 || r.Sharing.On() {
 		return nil, nil
 	}
 	g, err := content.PrivateGit(r)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -48,7 +49,7 @@ func BeginCollection(ctx context.Context, r *repo.Repo, now time.Time) (bool, er
 func noteCollection(r *repo.Repo, now time.Time) error {
 	err := os.MkdirAll(r.StatePath(), 0o755)
 	if err == nil {
-		err = os.WriteFile(collectedPath(r), nil, 0o644)
+		err = regularfile.Replace(collectedPath(r), nil, 0o644)
 	}
 	if err == nil {
 		err = os.Chtimes(collectedPath(r), time.Time{}, now)

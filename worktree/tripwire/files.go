@@ -103,7 +103,7 @@ func checkoutTree(ctx context.Context, r *repo.Repo) (string, error) {
 		return "", err
 	}
 	exclude := filepath.Join(g.Dir, "info", "exclude")
-	g.Dir = r.StatePath("raw-checkout")
+	g.Dir = r.OwnStatePath("raw-checkout")
 	if err := content.PrepareRaw(r, g.Dir); err != nil {
 		return "", err
 	}

@@ -148,6 +148,9 @@ func (s *Store) read(account string) (Limit, error) {
 	if errors.Is(err, regularfile.ErrNotFile) || errors.As(err, new(*regularfile.SizeError)) {
 		return Limit{}, nil
 	}
+	if errors.Is(err, fs.ErrPermission) { // of another user of a shared repository, with another account
+		return Limit{}, nil
+	}
 	if err != nil {
 		return Limit{}, fmt.Errorf("read the limits of %s: %w", account, err)
 	}

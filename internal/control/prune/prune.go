@@ -57,7 +57,7 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 	}
 	done := []Item{}
 	for _, t := range trees {
-		if t.TaskID == "" || owned[t.Name] {
+		if t.TaskID == "" || owned[t.Name] || t.Foreign {
 			continue
 		}
 		one, err := pruneWorktree(ctx, p, t, r)
@@ -68,7 +68,10 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 			done = append(done, one)
 		}
 	}
-	stale, err := worktree.FindStale(ctx, p.Repo, func(id string) bool { return owned[worktree.SafeName(id)] })
+	stale, err := worktree.FindStale(ctx, p.Repo, func(id string) bool {
+		name := worktree.SafeName(id)
+		return owned[name] || p.Repo.IsForeignTask(name)
+	})
 	if err != nil {
 		return done, err
 	}

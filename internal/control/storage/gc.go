@@ -137,7 +137,7 @@ func expired(ctx context.Context, p *project.Project, sessions []session.Summary
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range ids { // including damaged sessions
+	for _, id := range append(ids, session.Foreign(p.Repo.Root)...) { // including damaged sessions
 		needed.sessions[worktree.SafeName(id)] = true
 	}
 	found, before := []Expired{}, p.Env.Now().Add(-p.Config.GC.Keep)

@@ -24,7 +24,7 @@ const unconverted = "* -text -ident -working-tree-encoding\n"
 // own attributes, but stores objects in the repository.
 func RawGit(w *repo.Worktree) (git.Repo, error) {
 	g := w.Git()
-	g.Dir = w.Repo.StatePath("raw")
+	g.Dir = w.Repo.OwnStatePath("raw")
 	g.ObjectDir = filepath.Join(w.Repo.GitDir, "objects")
 	g.Settings = append(g.Settings, asIs()...)
 	if err := PrepareRaw(w.Repo, g.Dir); err != nil {
@@ -36,7 +36,7 @@ func RawGit(w *repo.Worktree) (git.Repo, error) {
 // PrivateGit returns the git.Repo of coven's own repository for content that may be secret. It has no remotes, only its
 // user can read it, and no filter converts files.
 func PrivateGit(r *repo.Repo) (git.Repo, error) {
-	dir := r.StatePath(names.PrivateStore)
+	dir := r.OwnStatePath(names.PrivateStore)
 	g := git.Repo{Dir: dir, Store: git.OpenStore(dir), Settings: asIs()}
 	err := os.MkdirAll(filepath.Join(dir, "objects"), 0o700)
 	if err == nil {

@@ -15,6 +15,9 @@ import (
 
 // A Dir is a directory of locks. It is safe for concurrent use.
 type Dir struct {
+	// Share is called with the path of each lock file that was created or locked, if it is not nil.
+	Share func(path string)
+
 	path   string
 	queues sync.Map // of chan struct{}, by lock name: see Acquire
 }
@@ -40,6 +43,9 @@ func (d *Dir) Acquire(ctx context.Context, name, operation string) (*Lock, error
 	file, err := Await(ctx, func() (*lockedfile.File, error) { return lockedfile.Edit(filepath.Join(d.path, name)) }, leave)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	if d.Share != nil {
+		d.Share(file.Name())
 	}
 	l := New(file, operation)
 	l.leave = leave

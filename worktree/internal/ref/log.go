@@ -57,10 +57,10 @@ func (l Log) add(mark string, edits []Edit) error {
 	if lines.Len() == 0 {
 		return nil
 	}
-	file, err := l.open()
+	file, err := l.Open()
 	if errors.Is(err, fs.ErrNotExist) {
 		if err = os.MkdirAll(filepath.Dir(string(l)), 0o755); err == nil {
-			file, err = l.open()
+			file, err = l.Open()
 		}
 	}
 	if err != nil {
@@ -70,7 +70,8 @@ func (l Log) add(mark string, edits []Edit) error {
 	return errors.Join(err, file.Close())
 }
 
-func (l Log) open() (*os.File, error) {
+// Open opens the log for appending, and creates it if necessary.
+func (l Log) Open() (*os.File, error) {
 	return os.OpenFile(string(l), os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o644)
 }
 

@@ -143,6 +143,7 @@ func (r *Repo) EnsurePlace() error {
 	if err := os.MkdirAll(p.Own, 0o755); err != nil {
 		return fmt.Errorf("%w: %w", ErrPlace, err)
 	}
+	r.Share(p.Own)
 	root := r.Root
 	if !filepath.IsAbs(p.template) {
 		if rel, err := filepath.Rel(p.Own, r.Root); err == nil {
@@ -295,7 +296,7 @@ func sameOrBelow(dir, top string) bool {
 func placedIn(dir string) string {
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		above := filepath.Dir(at)
-		if root, _ := ownerOf(above); root != "" && has(root, at) {
+		if root, _ := ownerOf(above, isOurs); root != "" && has(root, at) {
 			return root
 		}
 		if !file.Exists(filepath.Join(at, ".git")) {
@@ -303,7 +304,7 @@ func placedIn(dir string) string {
 		}
 		beside, _ := filepath.Glob(filepath.Join(globQuoted(above), "*"+placeSuffix)) // the pattern is valid
 		for _, own := range beside {
-			if root, _ := ownerOf(own); root != "" && has(root, at) {
+			if root, _ := ownerOf(own, isOurs); root != "" && has(root, at) {
 				return root
 			}
 		}

@@ -50,7 +50,7 @@ func (r *Repo) checkPlace(p Place) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%w: %s is not a directory", ErrPlace, p.Own)
 	}
-	if !isOurs(info) || info.Mode().Perm()&0o002 != 0 {
+	if !r.isTrusted(info) || info.Mode().Perm()&0o002 != 0 {
 		return fmt.Errorf("%w: other users can change %s", ErrPlace, p.Own)
 	}
 	entries, err := os.ReadDir(p.Own)
@@ -60,7 +60,7 @@ func (r *Repo) checkPlace(p Place) error {
 	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { // another coven may just create it
 		return strings.HasPrefix(e.Name(), "."+checkoutFile)
 	})
-	switch root, id := ownerOf(p.Own); {
+	switch root, id := ownerOf(p.Own, r.isTrusted); {
 	case root == "" && len(entries) > 0:
 		return fmt.Errorf("%w: %s contains other files", ErrPlace, p.Own)
 	case root != "" && (id != r.id() || r.IsCopyOf(root)):
@@ -99,10 +99,10 @@ func (r *Repo) ID() (string, error) {
 }
 
 // ownerOf returns the checkout that coven's directory belongs to, and the repository's ID. They are empty for other
-// directories, and for those of other users, who could plant them in a directory such as /tmp.
-func ownerOf(dir string) (root, id string) {
+// directories, and for those that are not trusted, because others could plant them in a directory such as /tmp.
+func ownerOf(dir string, trusted func(os.FileInfo) bool) (root, id string) {
 	info, err := os.Lstat(filepath.Join(dir, checkoutFile))
-	if err != nil || !isOurs(info) {
+	if err != nil || !trusted(info) {
 		return "", ""
 	}
 	raw, err := regularfile.ReadIn(dir, checkoutFile, maxCheckoutFile)

@@ -17,9 +17,9 @@ func (r *Repo) PlainGit() (git.Repo, error) {
 	if file.Exists(filepath.Join(r.GitDir, "reftable")) {
 		return r.Git(), nil // the refs are not files, so git needs the repository's configuration to write them
 	}
-	dir := r.StatePath("plain")
-	g := git.Repo{Dir: dir, Store: r.Store} // the configuration only contains the format
-	if err := git.PrepareDir(dir, git.MinimalConfig(r.Format, true), nil); err != nil {
+	dir := r.OwnStatePath("plain")
+	g := git.Repo{Dir: dir, Store: r.Store} // the configuration only contains the format, and the sharing
+	if err := git.PrepareDir(dir, git.MinimalConfig(r.Format, true)+r.Sharing.config(), nil); err != nil {
 		return g, fmt.Errorf("prepare git: %w", err)
 	}
 	for _, name := range []string{"objects", "refs", "packed-refs", "shallow"} {

@@ -63,6 +63,7 @@ type Repo struct {
 	Bare           bool          // all checkouts are linked worktrees
 	Format         string        // hash algorithm of the objects
 	Filters        []git.Setting // see filterSettings
+	Sharing        Sharing       // see Share
 	LFS            string        // the directory in which Git LFS stores contents
 
 	filterCommands []git.Setting // the filters in the configuration
@@ -127,6 +128,10 @@ func newRepo(ctx context.Context, at git.Location) (*Repo, error) {
 	if r.LFS, err = r.lfsStorage(ctx); err != nil {
 		return nil, fmt.Errorf("open %s: %w", at.Top, err)
 	}
+	if r.Sharing, err = r.sharing(ctx); err != nil {
+		return nil, fmt.Errorf("open %s: %w", at.Top, err)
+	}
+	r.Locks.Share = r.Share
 	return r, nil
 }
 
