@@ -20,28 +20,24 @@ func Exposed(root string) (int, error) {
 func MakePrivate(root string) error { return eachExposed(root, os.Chmod) }
 
 // eachExposed calls do for each file or directory that others can access, with the mode
-// that it should have. It does not follow links.
+// that it should have. It does not follow links. In a shared repository, it skips the
+// directories in which all users have records, and the records of others.
 func eachExposed(root string, do func(file string, mode fs.FileMode) error) error {
 	shared := isShared(root)
 	for _, dir := range []string{Dir, inboxDir, DamagedDir} {
 		top := filepath.Join(root, dir)
 		err := filepath.WalkDir(top, func(file string, e fs.DirEntry, err error) error {
-			if e != nil && e.IsDir() && file != top && shared && isForeign(e) {
+			switch {
+			case err != nil:
+				return err
+			case shared && (file == top || !e.IsDir() && isForeign(e)):
+				return nil
+			case shared && e.IsDir() && isForeign(e):
 				return fs.SkipDir
 			}
-			if err != nil || !e.IsDir() && !e.Type().IsRegular() {
+			mode, exposed, err := privateMode(e)
+			if err != nil || !exposed {
 				return err
-			}
-			info, err := e.Info()
-			if err == nil && file == top && shared {
-				return nil // all users of a shared repository have directories there
-			}
-			if err != nil || info.Mode().Perm()&0o077 == 0 {
-				return err
-			}
-			mode := fs.FileMode(fileMode)
-			if e.IsDir() {
-				mode = dirMode
 			}
 			return do(file, mode)
 		})
@@ -50,4 +46,19 @@ func eachExposed(root string, do func(file string, mode fs.FileMode) error) erro
 		}
 	}
 	return nil
+}
+
+// privateMode returns the mode that a file or directory should have if others can access it.
+func privateMode(e fs.DirEntry) (mode fs.FileMode, exposed bool, err error) {
+	if !e.IsDir() && !e.Type().IsRegular() {
+		return 0, false, nil
+	}
+	info, err := e.Info()
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return 0, false, err
+	}
+	if e.IsDir() {
+		return dirMode, true, nil
+	}
+	return fileMode, true, nil
 }

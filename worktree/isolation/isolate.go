@@ -160,7 +160,7 @@ func makePrivate(ctx context.Context, w *repo.Worktree, refs map[string]string) 
 			return err
 		}
 	}
-	if err := errors.Join(copyHooks(w, filepath.Join(making, "hooks")), copyRefs(w, refs, making), settleConfig(ctx, w, filepath.Join(making, "config"))); err != nil {
+	if err := errors.Join(copyHooks(w, filepath.Join(making, "hooks")), copyRefs(w, refs, making), settleConfig(ctx, w, filepath.Join(making, "config")), settleLFS(ctx, w, filepath.Join(making, "config"))); err != nil {
 		return err
 	}
 	if err := SetAsidePrivate(w, PrivatePath(w)); err != nil {
@@ -205,7 +205,7 @@ func copyHooks(w *repo.Worktree, to string) error {
 var includePath = lazyregexp.New(`^include(if\..*)?\.path$`)
 
 // settleConfig adapts a copy of the repository's configuration to its new place: it makes relative includes
-// absolute, and sets the format of the refs, which are files there, and the place of Git LFS, which is below it.
+// absolute, and sets the format of the refs, which are files there.
 func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	g := w.Repo.Git()
 	raw, err := os.ReadFile(file)
@@ -215,11 +215,6 @@ func settleConfig(ctx context.Context, w *repo.Worktree, file string) error {
 	text := strings.ToLower(string(raw))
 	if strings.Contains(text, "refstorage") {
 		if err := g.Run(ctx, "config", "--file", file, "--unset-all", "extensions.refStorage"); git.ExitCode(err) != 5 && err != nil { // 5: not set
-			return err
-		}
-	}
-	if !isUsualLFS(w.Repo) {
-		if err := g.Run(ctx, "config", "--file", file, "--replace-all", "lfs.storage", "lfs"); err != nil {
 			return err
 		}
 	}

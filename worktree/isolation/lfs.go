@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -33,6 +34,14 @@ func putLFSReference(r *repo.Repo) error {
 		return err
 	}
 	return renameio.Symlink(r.LFS, filepath.Join(dir, "lfs")) // an earlier setting may have led elsewhere
+}
+
+// settleLFS makes Git LFS store contents in the private directory that has this configuration file.
+func settleLFS(ctx context.Context, w *repo.Worktree, config string) error {
+	if isUsualLFS(w.Repo) {
+		return nil
+	}
+	return w.Repo.Git().Run(ctx, "config", "--file", config, "--replace-all", "lfs.storage", "lfs")
 }
 
 // isUsualLFS reports whether Git LFS finds the repository's contents beside its objects.
