@@ -61,7 +61,7 @@ type Stale struct {
 var ErrNotStale = errors.New("no longer left over")
 
 // FindStale lists leftovers, sorted by kind and name. owned reports whether a task belongs to a session.
-// Files of such tasks and files of running operations are not listed. A branch with a record is never
+// Files of such tasks, of those of other users and of running operations are not listed. A branch with a record is never
 // listed, even without a worktree: it is work that Recreate and Leftover find.
 func FindStale(ctx context.Context, r *repo.Repo, owned func(taskID string) bool) ([]Stale, error) {
 	all, err := stale(ctx, r)
@@ -69,7 +69,7 @@ func FindStale(ctx context.Context, r *repo.Repo, owned func(taskID string) bool
 		return nil, fmt.Errorf("find leftovers: %w", err)
 	}
 	return slices.DeleteFunc(all, func(s Stale) bool {
-		return s.Task != "" && (owned(s.Task) || working(r, s.Task))
+		return s.Task != "" && (owned(s.Task) || working(r, s.Task) || r.IsForeignTask(SafeName(s.Task)))
 	}), nil
 }
 

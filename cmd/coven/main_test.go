@@ -188,7 +188,7 @@ func seal(env *testscript.Env) error {
 	for key, value := range map[string]string{
 		"FIXTURES": fixtures, "HOME": home, "USER": "tester", "TERM": "xterm", "LANG": "C.UTF-8",
 		"XDG_CONFIG_HOME": filepath.Join(home, ".config"), "XDG_CACHE_HOME": filepath.Join(home, ".cache"),
-		"GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_CONFIG_GLOBAL": filepath.Join(home, ".gitconfig-global"), "GIT_CONFIG_NOSYSTEM": "1", // not os.DevNull, which git config --global replaces
 		"GIT_AUTHOR_NAME": "Tester", "GIT_AUTHOR_EMAIL": "tester@example.invalid",
 		"GIT_COMMITTER_NAME": "Tester", "GIT_COMMITTER_EMAIL": "tester@example.invalid",
 		"ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": "http://127.0.0.1:1",

@@ -46,7 +46,7 @@ func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, er
 		return o, cause
 	}
 	o.NoTasks = err
-	ids := make([]string, 0, len(summaries)+len(tasks))
+	var ids []string
 	for _, s := range summaries {
 		ids = append(ids, s.Task)
 	}

@@ -39,7 +39,7 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 		seen[v.Task] = true
 	}
 	for _, d := range damaged {
-		views = append(views, DamagedView(d))
+		views = append(views, d.View())
 	}
 	return views, nil
 }

@@ -12,13 +12,6 @@ import (
 	"github.com/coven-run/coven/internal/text/shellword"
 )
 
-// DamagedView returns the view of a damaged session.
-func DamagedView(e *session.DamagedError) session.View {
-	v := e.View()
-	v.Next = e.NextCommand()
-	return v
-}
-
 // maxOpenLines is the number of open findings that a message lists.
 const maxOpenLines = 20
 

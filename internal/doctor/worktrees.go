@@ -24,10 +24,7 @@ func (v *Examination) worktrees(ctx context.Context) []Finding {
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}
-	stale, err := worktree.FindStale(ctx, v.project.Repo, func(id string) bool {
-		name := worktree.SafeName(id)
-		return owned[name] || v.project.Repo.IsForeignTask(name)
-	})
+	stale, err := worktree.FindStale(ctx, v.project.Repo, func(id string) bool { return owned[worktree.SafeName(id)] })
 	if err != nil {
 		return fail(exit.Next(err), "%v", err)
 	}

@@ -45,7 +45,7 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 func (e *DamagedError) View() View {
 	return View{
 		ID: e.Session, Dir: e.Dir, Task: e.Task, Info: event.Session{Query: e.Title},
-		State: State{Status: Damaged, Detail: e.Err.Error()}, Timing: Timing{Started: e.Started, Updated: e.Started},
+		State: State{Status: Damaged, Detail: e.Err.Error(), Next: e.NextCommand()}, Timing: Timing{Started: e.Started, Updated: e.Started},
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/metrics"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -98,7 +97,7 @@ func (o *options) measure(p *project.Project) (metricsJSON, error) {
 	}
 	for _, d := range damaged {
 		found.Damaged = append(found.Damaged, damagedJSON{d.Session, d.Err.Error()})
-		found.unread = append(found.unread, control.DamagedView(d))
+		found.unread = append(found.unread, d.View())
 	}
 	found.Agents = metrics.Of(runs)
 	return found, nil

@@ -68,10 +68,7 @@ func Run(ctx context.Context, p *project.Project, r Request) ([]Item, error) {
 			done = append(done, one)
 		}
 	}
-	stale, err := worktree.FindStale(ctx, p.Repo, func(id string) bool {
-		name := worktree.SafeName(id)
-		return owned[name] || p.Repo.IsForeignTask(name)
-	})
+	stale, err := worktree.FindStale(ctx, p.Repo, func(id string) bool { return owned[worktree.SafeName(id)] })
 	if err != nil {
 		return done, err
 	}

@@ -43,7 +43,7 @@ func (s *Workspace) passes(command string) string {
 			_, _ = fmt.Fprintf(sum, "%s\x00", strings.ReplaceAll(kv, s.Worktree.Path, "."))
 		}
 	}
-	return s.Repo.StatePath(filepath.Join("passes", hex.EncodeToString(sum.Sum(nil))))
+	return filepath.Join(s.Repo.OwnStatePath("passes"), hex.EncodeToString(sum.Sum(nil)))
 }
 
 // passedBefore returns the session in which a command passed with the inputs that it would have now. It returns "" if there is
