@@ -155,7 +155,8 @@ func TestWorktreesAndRefs(t *testing.T) {
 func TestAddWhileGitPrunes(t *testing.T) {
 	r := sample(t)
 	pruned := 0
-	dir, err := newAdmin(r, registration{w: r.Worktree("T", r.NewRecord("T", "", "")), admin: func(string) error {
+	w := r.Worktree("T", r.NewRecord("T", "", ""))
+	dir, err := placeAdmin(r, registration{w: w, admin: func(string) error {
 		switch pruned++; {
 		case pruned > 10:
 			return errors.New("the directory is never made again")
@@ -163,7 +164,7 @@ func TestAddWhileGitPrunes(t *testing.T) {
 			return nil
 		}
 		return os.Remove(filepath.Join(r.GitDir, "worktrees"))
-	}})
+	}}, value[string](t)(makeAdmin(w)))
 	if err != nil || !file.Exists(filepath.Join(dir, "locked")) {
 		t.Errorf("made %q after %d attempts: %v", dir, pruned, err)
 	}

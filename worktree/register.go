@@ -41,21 +41,16 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 		}
 	}
 	failpoint.Point("register.branch")
-	dir, err := newAdmin(r, reg)
+	making, err := makeAdmin(reg.w)
+	if err != nil {
+		return err
+	}
+	failpoint.Point("register.files")
+	dir, err := placeAdmin(r, reg, making)
 	if err != nil {
 		return err
 	}
 	failpoint.Point("register.admin")
-	for _, f := range []struct{ name, content string }{
-		{"gitdir", filepath.Join(reg.w.Path, ".git") + "\n"},
-		{"commondir", "../..\n"},
-		{"HEAD", "ref: " + names.HeadsPrefix + reg.w.Branch + "\n"},
-	} {
-		if err := file.WriteNoSync(filepath.Join(dir, f.name), []byte(f.content)); err != nil { // atomic for concurrent readers
-			return err
-		}
-	}
-	failpoint.Point("register.files")
 	if err := os.MkdirAll(reg.w.Path, 0o755); err != nil {
 		return err
 	}
@@ -66,14 +61,31 @@ func register(ctx context.Context, r *repo.Repo, reg registration) error {
 	return os.Remove(filepath.Join(dir, "locked"))
 }
 
-// newAdmin creates a directory in GitDir/worktrees under an unused name. While it contains the file "locked",
-// `git worktree prune` does not remove it.
-func newAdmin(r *repo.Repo, reg registration) (string, error) {
-	all := filepath.Join(r.GitDir, "worktrees")
-	for n := 0; ; n++ {
-		if err := os.MkdirAll(all, 0o755); err != nil { // git removes it when it is empty
+// makeAdmin creates the git directory of a worktree in coven's part of the repository's. While it contains the file
+// "locked", `git worktree prune` does not remove it.
+func makeAdmin(w *repo.Worktree) (string, error) {
+	making := w.StatePath("admin")
+	if err := errors.Join(file.RemoveAll(making), os.MkdirAll(making, 0o755)); err != nil { // a killed process may have left it
+		return "", err
+	}
+	for name, content := range map[string]string{
+		"gitdir":    filepath.Join(w.Path, ".git"),
+		"commondir": "../..",
+		"HEAD":      "ref: " + names.HeadsPrefix + w.Branch,
+		"locked":    "coven is adding this worktree",
+	} {
+		if err := os.WriteFile(filepath.Join(making, name), []byte(content+"\n"), 0o644); err != nil {
 			return "", err
 		}
+	}
+	return making, nil
+}
+
+// placeAdmin moves a complete git directory to GitDir/worktrees, under an unused name. git would at any time remove one that is
+// neither complete nor locked, and the directory of all worktrees when it is empty.
+func placeAdmin(r *repo.Repo, reg registration, making string) (string, error) {
+	all := filepath.Join(r.GitDir, "worktrees")
+	for n := 0; ; n++ {
 		name := reg.w.Name
 		if n > 0 {
 			name += strconv.Itoa(n)
@@ -82,14 +94,10 @@ func newAdmin(r *repo.Repo, reg registration) (string, error) {
 		if file.Exists(dir) {
 			continue // a user's worktree may have the name
 		}
-		if err := reg.admin(name); err != nil {
+		if err := errors.Join(os.MkdirAll(all, 0o755), reg.admin(name)); err != nil {
 			return "", err
 		}
-		err := os.Mkdir(dir, 0o755)
-		if err == nil {
-			err = file.WriteNoSync(filepath.Join(dir, "locked"), []byte("coven is adding this worktree\n"))
-		}
-		if !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) { // otherwise git has created or pruned it
+		if err := file.Move(making, dir); !errors.Is(err, fs.ErrExist) && (!errors.Is(err, fs.ErrNotExist) || !file.Exists(making)) {
 			return dir, err
 		}
 	}
