@@ -16,9 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
-
-	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Scope limits the recorded files. All paths are absolute, without symbolic links.
@@ -120,11 +119,14 @@ func within(path string, dirs []string) bool {
 
 // hash returns the hash of a file of at most limit bytes, and its size.
 func hash(path string, limit int64) (string, int64) {
-	file, err := regularfile.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not by regularfile, whose imports would delay the launcher
 	if err != nil {
 		return unhashed, 0
 	}
 	defer file.Close() //nolint:errcheck // read only
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return unhashed, 0
+	}
 	sum := sha256.New()
 	size, err := io.Copy(sum, io.LimitReader(file, limit+1))
 	if err != nil || size > limit {
