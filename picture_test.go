@@ -30,6 +30,8 @@ var boxes = []box{
 	{"root", []string{"internal/cli/root"}},
 	{"commands", []string{"internal/cli/*"}},
 	{"cli", []string{"internal/cli", "internal/cli/reviewpage"}},
+	{"screen", []string{"internal/tui"}},
+	{"board", []string{"internal/board"}},
 	{"scheduler", []string{"internal/control/scheduler"}},
 	{"doctor", []string{"internal/control/archive", "internal/doctor", "internal/control/metrics", "internal/control/storage", "internal/control/approval", "internal/control/proposal", "internal/control/prune", "internal/control/rescue", "internal/control/snapshot", "internal/control/outside", "internal/control/toolcall"}},
 	{"control", []string{"internal/control"}},

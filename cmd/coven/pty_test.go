@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -31,6 +33,8 @@ import (
 // size WIDTHxHEIGHT change the size of the window
 // shot FILE         write the contents of the window to FILE
 // shows TEXT        wait until the window shows TEXT, where \n ends a row
+// sees TEXT         the same for a program that draws a whole screen
+// frame FILE        write that screen to FILE
 // !COMMAND          run a shell command at the same time
 func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	at := 0
@@ -50,7 +54,8 @@ func cmdPty(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	master, err = unblocked(master)
 	ts.Check(err)
-	screen := &pane{window: fakescreen.New(int(size.Cols), int(size.Rows))}
+	screen := newPane(int(size.Cols), int(size.Rows))
+	go func() { _, _ = io.Copy(master, screen.full) }() // answers to the program's questions about the terminal
 	copied := make(chan struct{})
 	go func() { defer close(copied); _, _ = io.Copy(screen, master) }()
 	var failed error
@@ -106,6 +111,10 @@ func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) er
 		return pty.Setsize(master, &size)
 	case word == "shot":
 		return os.WriteFile(ts.MkAbs(rest), []byte(screen.window.Text()), 0o644)
+	case word == "frame":
+		return os.WriteFile(ts.MkAbs(rest), []byte(screen.frame()), 0o644)
+	case word == "sees":
+		return screen.sees(rest)
 	case word == "shows":
 		return screen.shows(strings.ReplaceAll(rest, `\n`, "\n"))
 	}
@@ -167,15 +176,21 @@ func wait(cmd *exec.Cmd) error {
 // pane is the output of a terminal so far.
 type pane struct {
 	window *fakescreen.Window
+	full   *vt.Emulator // the same with all sequences, but without the history and the wrapping of lines
 
 	mu   sync.Mutex
 	buf  bytes.Buffer
 	seen int // await searches only the output after its last match
 }
 
+func newPane(width, height int) *pane {
+	return &pane{window: fakescreen.New(width, height), full: vt.NewEmulator(width, height)}
+}
+
 func (s *pane) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_, _ = s.full.Write(p)
 	_, _ = s.window.Write(p)
 	return s.buf.Write(p)
 }
@@ -185,6 +200,28 @@ func (s *pane) resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.window.Resize(width, height)
+	s.full.Resize(width, height)
+}
+
+// frame returns the rows of the full screen.
+func (s *pane) frame() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rows := strings.Split(ansi.Strip(s.full.String()), "\n")
+	for i, row := range rows {
+		rows[i] = strings.TrimRight(row, " \r")
+	}
+	return strings.Join(rows, "\n") + "\n"
+}
+
+// sees waits until the full screen contains a text.
+func (s *pane) sees(text string) error {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
+		if strings.Contains(s.frame(), text) {
+			return nil
+		}
+	}
+	return errors.New("the screen never showed " + text + ":\n" + s.frame())
 }
 
 // shows waits until the window shows a text.

@@ -24,6 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/cli/resume"
 	"github.com/coven-run/coven/internal/cli/review"
 	"github.com/coven-run/coven/internal/cli/run"
+	"github.com/coven-run/coven/internal/cli/screen"
 	"github.com/coven-run/coven/internal/cli/sessions"
 	"github.com/coven-run/coven/internal/cli/setup"
 	"github.com/coven-run/coven/internal/cli/skills"
@@ -65,7 +66,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.RunE = overviewOrHelp(a, overview)
 	group(root, "Run tasks:", run.NewRun(a), task.NewTask(a), chat.NewChat(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a))
-	group(root, "Inspect:", overview, status.NewWhy(a), review.NewDiff(a), logs.NewLogs(a), attach.NewAttach(a), metrics.NewMetrics(a))
+	group(root, "Inspect:", screen.NewUI(a), overview, status.NewWhy(a), review.NewDiff(a), logs.NewLogs(a), attach.NewAttach(a), metrics.NewMetrics(a))
 	group(root, "Recover and clean up:", snapshots.NewSnapshots(a), snapshots.NewRevert(a), rescue.NewRescue(a), worktree.NewWorktree(a), disk.NewDu(a), disk.NewGC(a))
 	group(root, "Agents and workflows:", grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), skills.NewSkills(a), tools.NewTools(a), permissions.NewPermissions(a), plugin.NewPlugins(a), mcp.NewMCP(a), sessions.NewSessions(a))
 	group(root, "Set up:", setup.NewInit(a), doctor.NewDoctor(a), setup.NewConfig(a), trust.NewTrust(a), setup.NewVersion(a))
