@@ -62,11 +62,11 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of coven")
 	root.SetFlagErrorFunc(flagError)
-	overview := status.NewStatus(a)
-	root.RunE = overviewOrHelp(a, overview)
+	overview, ui := status.NewStatus(a), screen.NewUI(a)
+	root.RunE = screenOrHelp(a, ui)
 	group(root, "Run tasks:", run.NewRun(a), task.NewTask(a), chat.NewChat(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a))
-	group(root, "Inspect:", screen.NewUI(a), overview, status.NewWhy(a), review.NewDiff(a), logs.NewLogs(a), attach.NewAttach(a), metrics.NewMetrics(a))
+	group(root, "Inspect:", ui, overview, status.NewWhy(a), review.NewDiff(a), logs.NewLogs(a), attach.NewAttach(a), metrics.NewMetrics(a))
 	group(root, "Recover and clean up:", snapshots.NewSnapshots(a), snapshots.NewRevert(a), rescue.NewRescue(a), worktree.NewWorktree(a), disk.NewDu(a), disk.NewGC(a))
 	group(root, "Agents and workflows:", grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), skills.NewSkills(a), tools.NewTools(a), permissions.NewPermissions(a), plugin.NewPlugins(a), mcp.NewMCP(a), sessions.NewSessions(a))
 	group(root, "Set up:", setup.NewInit(a), doctor.NewDoctor(a), setup.NewConfig(a), trust.NewTrust(a), setup.NewVersion(a))
@@ -84,17 +84,14 @@ coven help also lists the guides and file formats, which coven contains.`,
 	return root
 }
 
-// overviewOrHelp shows the state of the repository, or outside of one the help.
-func overviewOrHelp(a *cli.App, overview *cobra.Command) func(*cobra.Command, []string) error {
+// screenOrHelp shows the screen of the repository, or outside of one the help. Without a terminal, the screen is the overview.
+func screenOrHelp(a *cli.App, ui *cobra.Command) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if p, err := a.OpenOrOutside(cmd.Context()); err != nil || p.Repo == nil {
 			return cli.ShowHelp(cmd, args)
 		}
-		overview.SetContext(cmd.Context())
-		if err := overview.RunE(overview, args); err != nil {
-			return err
-		}
-		return a.Printf("\nall commands: coven --help\n")
+		ui.SetContext(cmd.Context())
+		return ui.RunE(ui, args)
 	}
 }
 

@@ -26,7 +26,8 @@ task, and ? all of them. Each key runs a command line of coven, which @ lists: w
 does, you can do in a script.
 
 Commands such as run and approve go on when you leave the screen with q, or close the terminal.
-Without a terminal that can show it, coven prints the same as coven status.`,
+coven without a command does the same. Without a terminal that can show the screen, it prints the
+same as coven status.`,
 		Example: `  coven ui`,
 		Args:    cobra.NoArgs,
 		RunE:    a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error { return run(cmd.Context(), a, p) }),
@@ -39,7 +40,10 @@ func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 		if err != nil {
 			return err
 		}
-		return a.PrintOverview(o, false)
+		if err := a.PrintOverview(o, false); err != nil {
+			return err
+		}
+		return a.Printf("\nall commands: coven --help\n")
 	}
 	program, err := os.Executable()
 	if err != nil {
