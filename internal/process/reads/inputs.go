@@ -169,13 +169,13 @@ func (e *examiner) directory(path string) string {
 	sum := sha256.New()
 	for _, entry := range entries {
 		if !isLitter(entry.Name()) && !isMadeSince(filepath.Join(path, entry.Name()), e.since) {
-			_, _ = fmt.Fprintf(sum, "%s\x00", entry.Name())
+			_, _ = fmt.Fprintf(sum, "%s %s\x00", entry.Type(), entry.Name())
 		}
 	}
 	return "directory " + hex.EncodeToString(sum.Sum(nil))
 }
 
-// isLitter reports whether tools make files and directories of a name, which are there in one worktree and not in another.
+// isLitter reports whether only tools make files and directories of a name, which are there in one worktree and not in another.
 func isLitter(name string) bool {
-	return slices.Contains([]string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage", ".nyc_output", "coverage", ".DS_Store"}, name)
+	return slices.Contains([]string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage", ".nyc_output", ".DS_Store"}, name)
 }

@@ -68,7 +68,7 @@ func opening() []call {
 func looking() []call {
 	calls := opening()
 	for i := range calls {
-		calls[i].ignored &= unix.O_WRONLY
+		calls[i].ignored = 0 // a file that is opened for writing may be expected not to exist
 	}
 	return append(calls,
 		call{amd64: 4, looks: true}, call{amd64: 6, looks: true}, call{amd64: 21, looks: true}, call{amd64: 89, looks: true}, // stat, lstat, access, readlink
@@ -77,6 +77,15 @@ func looking() []call {
 		call{amd64: 269, arm64: 48, at: true, looks: true},                                         // faccessat
 		call{amd64: 439, arm64: 439, at: true, looks: true},                                        // faccessat2
 		call{amd64: 267, arm64: 78, at: true, looks: true},                                         // readlinkat
+		call{amd64: 80, arm64: 49, looks: true},                                                    // chdir
+		call{amd64: 82, looks: true}, call{amd64: 264, arm64: 38, at: true, looks: true},           // rename, renameat: whether the old name exists
+		call{amd64: 316, arm64: 276, at: true, looks: true},                              // renameat2
+		call{amd64: 86, looks: true}, call{amd64: 265, arm64: 37, at: true, looks: true}, // link, linkat
+		call{amd64: 87, looks: true}, call{amd64: 263, arm64: 35, at: true, looks: true}, // unlink, unlinkat
+		call{amd64: 83, looks: true}, call{amd64: 258, arm64: 34, at: true, looks: true}, // mkdir, mkdirat
+		call{amd64: 84, looks: true}, call{amd64: 76, arm64: 45, looks: true}, // rmdir, truncate
+		call{amd64: 137, arm64: 43, looks: true},                                         // statfs
+		call{amd64: 191, arm64: 8, looks: true}, call{amd64: 192, arm64: 9, looks: true}, // getxattr, lgetxattr
 	)
 }
 
@@ -153,7 +162,10 @@ func (s Scope) Accept() (socket *os.File, record <-chan Opened, err error) {
 		if _ = unix.Close(pair[0]); err != nil {
 			return
 		}
-		r := recorder{listener: listener, calls: s.calls(), Opened: Opened{since: time.Now(), paths: map[string]bool{}}}
+		r := recorder{listener: listener, calls: s.calls(), Opened: Opened{paths: map[string]bool{}}}
+		if s.Inputs != nil {
+			r.since = nextFileTime()
+		}
 		r.serve()
 		_ = unix.Close(listener)
 		opened <- r.Opened
@@ -264,7 +276,8 @@ func (r *recorder) path(c call, n *notification) string {
 	if r.size > maxOpened {
 		return ""
 	}
-	path := r.text(int(n.pid), uintptr(pointer))
+	path, err := r.text(int(n.pid), uintptr(pointer))
+	r.incomplete = r.incomplete || errors.Is(err, unix.EPERM)
 	if len(path) == 0 || path[0] == '/' {
 		return string(path)
 	}
@@ -273,28 +286,40 @@ func (r *recorder) path(c call, n *notification) string {
 		at = "fd/" + strconv.Itoa(int(dir))
 	}
 	base, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(int(n.pid)), at))
-	if err != nil {
-		return "" // the process was killed
+	if err != nil { // the process was killed, or protects itself
+		r.incomplete = r.incomplete || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM)
+		return ""
 	}
 	return base + "/" + string(path)
 }
 
-// text reads a path in the memory of a process. It returns nil if it cannot be read, as the kernel could not either.
-func (r *recorder) text(pid int, at uintptr) []byte {
+// text reads a path in the memory of a process. It returns no error if it ends nowhere, as the kernel does not take it either.
+func (r *recorder) text(pid int, at uintptr) ([]byte, error) {
 	page := uintptr(os.Getpagesize())
 	for n := 0; n < len(r.buffer); { // reads must not cross into a page that may be missing
 		part := r.buffer[n:min(len(r.buffer), n+int(page-at%page))]
 		local := []unix.Iovec{{Base: &part[0], Len: uint64(len(part))}}
 		got, err := unix.ProcessVMReadv(pid, local, []unix.RemoteIovec{{Base: at, Len: len(part)}}, 0)
 		if err != nil || got <= 0 {
-			return nil
+			return nil, err
 		}
 		if end := bytes.IndexByte(part[:got], 0); end >= 0 {
-			return r.buffer[:n+end]
+			return r.buffer[:n+end], nil
 		}
 		n, at = n+got, at+uintptr(got)
 	}
-	return nil
+	return nil, nil
+}
+
+// nextFileTime waits for the next tick of the clock of file times, some milliseconds, and returns it. Files that were changed before
+// have an earlier time.
+func nextFileTime() time.Time {
+	var first, now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &first) // Linux has this clock
+	for now = first; now == first; time.Sleep(time.Millisecond) {
+		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now)
+	}
+	return time.Unix(now.Unix())
 }
 
 // isMadeSince reports whether a directory was made, or a file or link was made or changed, at a time or later.
