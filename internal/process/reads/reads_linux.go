@@ -316,7 +316,7 @@ func (r *recorder) text(pid int, at uintptr) ([]byte, error) {
 func nextFileTime() time.Time {
 	var first, now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &first) // Linux has this clock
-	for now = first; now == first; time.Sleep(time.Millisecond) {
+	for now = first; now == first; <-time.After(time.Millisecond) {
 		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now)
 	}
 	return time.Unix(now.Unix())
