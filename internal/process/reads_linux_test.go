@@ -98,7 +98,11 @@ func TestInputs(t *testing.T) {
 		_, inputs := reads.Split(list.Bytes())
 		return inputs
 	}
-	complete := inputs("cat file; test -e missing; true")
+	must(0, os.WriteFile(y.write+"/target", []byte("1"), 0o600))
+	must(0, os.Symlink("target", y.write+"/link"))
+	must(0, os.Mkdir(y.write+"/dir", 0o700))
+	must(0, os.WriteFile(y.write+"/dir/a", nil, 0o600))
+	complete := inputs("cat file; test -e missing; cat link; ls dir; true")
 	for _, change := range []struct {
 		name, want string
 		do, undo   func()
@@ -106,6 +110,9 @@ func TestInputs(t *testing.T) {
 		{"nothing", "", func() {}, func() {}},
 		{"contents", file, func() { must(0, os.WriteFile(file, []byte("2"), 0o600)) }, func() { must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
 		{"a missing file", y.write + "/missing", func() { must(0, os.WriteFile(y.write+"/missing", nil, 0o600)) }, func() { must(0, os.Remove(y.write+"/missing")) }},
+		{"the target of a link", y.write + "/link", func() { must(0, os.WriteFile(y.write+"/target", []byte("2"), 0o600)) }, func() { must(0, os.WriteFile(y.write+"/target", []byte("1"), 0o600)) }},
+		{"a name in a directory", y.write + "/dir", func() { must(0, os.Rename(y.write+"/dir/a", y.write+"/dir/b")) }, func() { must(0, os.Rename(y.write+"/dir/b", y.write+"/dir/a")) }},
+		{"a directory instead of a file", y.write + "/dir", func() { must(0, os.Remove(y.write+"/dir/a")); must(0, os.Mkdir(y.write+"/dir/a", 0o700)) }, func() { must(0, os.Remove(y.write+"/dir/a")); must(0, os.WriteFile(y.write+"/dir/a", nil, 0o600)) }},
 		{"a pipe", file, func() { must(0, os.Remove(file)); must(0, unix.Mkfifo(file, 0o600)) }, func() { must(0, os.Remove(file)); must(0, os.WriteFile(file, []byte("1"), 0o600)) }},
 	} {
 		change.do()
