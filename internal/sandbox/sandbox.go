@@ -226,6 +226,9 @@ func (r *Room) inputs(dir string, hashed []string) *reads.Inputs {
 	for _, cache := range r.caches {
 		inputs.Except = append(inputs.Except, cache.user)
 	}
+	for path := range r.Link {
+		inputs.Bound = append(inputs.Bound, realPath(path))
+	}
 	return inputs
 }
 

@@ -34,6 +34,7 @@ type Opened struct {
 	since      time.Time
 	paths      map[string]bool // false for those whose contents were not read
 	incomplete bool
+	listened   bool // false if the kernel refused the listener, or ended it too early
 }
 
 // maxHashed limits the total size of hashed files in bytes. Further files are listed with the hash unhashed.
@@ -52,7 +53,7 @@ func (s Scope) Write(to io.Writer, opened Opened) error {
 		left -= size
 		writeLine(out, sum, s.original(path))
 	}
-	if s.Inputs != nil && !opened.incomplete {
+	if s.Inputs != nil && opened.listened && !opened.incomplete {
 		s.Inputs.write(out, opened)
 	}
 	return out.Flush()

@@ -21,10 +21,13 @@ import (
 // Inputs asks for a record of everything that the result of a program may depend on: the files, directories and links that it
 // looked at, and those that it did not find. It does not contain the network, the time and the environment.
 //
-// Files that the program itself made or changed are no inputs: it must not depend on their state before.
+// Files of the worktree that the program itself made or changed are no inputs: it must not depend on their state before. There
+// are no inputs at all if another file changed meanwhile, or if the program read the file .git of the worktree: the index and the
+// commits of a worktree belong to it alone.
 type Inputs struct {
 	Dir    string   // the worktree, whose paths are recorded without it
 	Except []string // directories that are no inputs, such as caches
+	Bound  []string // directories in Dir that show others, by mounts
 	Hashed []string // directories besides Dir whose files are compared by their contents, not by size and time of modification
 }
 
@@ -84,6 +87,9 @@ func Compare(in io.Reader, out io.Writer) error {
 	if r.Inputs.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
+	if len(r.All) == 0 {
+		return errors.New("read the inputs: there are none")
+	}
 	e := examiner{inputs: r.Inputs, since: time.Now(), left: maxHashed}
 	for _, i := range r.All {
 		path := strings.ReplaceAll(string(i.Path), dirMark, r.Inputs.Dir)
@@ -102,18 +108,21 @@ type examiner struct {
 	left   int64     // bytes that may still be hashed
 }
 
-// state returns the state of a path, or "" if it is no input. The file .git of a worktree is different in each, and says nothing.
+// state returns the state of a path, or "" if it is no input. The file .git of a worktree is different in each.
 func (e *examiner) state(path string, read bool) string {
-	if e.isExcepted(path, read) || path == e.inputs.Dir+"/.git" {
+	switch {
+	case path == e.inputs.Dir+"/.git" && read:
+		return unknown
+	case path == e.inputs.Dir+"/.git", e.inputs.isExcepted(path, read):
 		return ""
 	}
 	return e.inputs.withoutDir(e.stateOf(path, read))
 }
 
 // isExcepted reports whether a path is no input, or exists only because it contains a directory that is none.
-func (e *examiner) isExcepted(path string, read bool) bool {
+func (i *Inputs) isExcepted(path string, read bool) bool {
 	contains := func(dir string) bool { return !read && within(dir, []string{path}) || dir == path }
-	return slices.ContainsFunc(e.inputs.Except, contains) || within(path, e.inputs.Except) ||
+	return slices.ContainsFunc(i.Except, contains) || within(path, i.Except) ||
 		within(path, []string{"/proc", "/sys", "/dev"}) || slices.ContainsFunc(strings.Split(path, "/"), isLitter)
 }
 
@@ -138,6 +147,8 @@ func (e *examiner) stateOf(path string, read bool) string {
 			return unknown
 		}
 		return "link to " + target + ": " + state
+	case isMadeSince(path, e.since) && !e.inputs.isOwn(path):
+		return unknown
 	case isMadeSince(path, e.since):
 		return ""
 	case info.Mode().IsRegular():
@@ -146,6 +157,11 @@ func (e *examiner) stateOf(path string, read bool) string {
 		return e.directory(path)
 	}
 	return info.Mode().Type().String()
+}
+
+// isOwn reports whether a program can make a file: it is in the worktree, and not shown there by a mount.
+func (i *Inputs) isOwn(path string) bool {
+	return within(path, []string{i.Dir}) && !within(path, i.Bound)
 }
 
 func (e *examiner) file(path string, info fs.FileInfo) string {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -108,11 +109,17 @@ func (s Scope) calls() map[uint32]call {
 	return byNumber
 }
 
-// ioUring is the number of io_uring_setup, with which files can be opened unseen.
-const ioUring = 425
+// hiding lists the numbers of calls after which files can be opened unseen, or paths lead to other files: io_uring_setup,
+// open_tree, move_mount, fsmount, open_by_handle_at, chroot, pivot_root, mount and setns.
+func hiding() []uint32 {
+	if runtime.GOARCH == "arm64" {
+		return []uint32{425, 428, 429, 432, 265, 51, 41, 40, 268}
+	}
+	return []uint32{425, 428, 429, 432, 304, 161, 155, 165, 308}
+}
 
 // filter returns a filter that notifies of the recorded calls, and allows everything. If inputs are recorded, it also notifies of
-// calls that show that the record is not complete: those with unknown numbers.
+// calls that show that the record is not complete: those in hiding, and those with unknown numbers.
 func (s Scope) filter() []unix.SockFilter {
 	const (
 		number, arch = 0, 4       // offsets in struct seccomp_data
@@ -134,9 +141,11 @@ func (s Scope) filter() []unix.SockFilter {
 		{Code: jump | unix.BPF_JEQ, K: own, Jt: 1},
 		{Code: end, K: unseen},
 		{Code: load, K: number},
-		{Code: jump | unix.BPF_JGE, K: foreign, Jt: 1},
-		{Code: jump | unix.BPF_JEQ, K: ioUring, Jf: 1},
+		{Code: jump | unix.BPF_JGE, K: foreign, Jf: 1},
 		{Code: end, K: unseen},
+	}
+	for _, n := range hiding() {
+		program = append(program, unix.SockFilter{Code: jump | unix.BPF_JEQ, K: n, Jf: 1}, unix.SockFilter{Code: end, K: unseen})
 	}
 	for n, c := range s.calls() {
 		program = append(program, unix.SockFilter{Code: jump | unix.BPF_JEQ, K: n, Jf: 4}, // to the next call
@@ -162,7 +171,7 @@ func (s Scope) Accept() (socket *os.File, record <-chan Opened, err error) {
 		if _ = unix.Close(pair[0]); err != nil {
 			return
 		}
-		r := recorder{listener: listener, calls: s.calls(), Opened: Opened{paths: map[string]bool{}}}
+		r := recorder{listener: listener, calls: s.calls(), inputs: s.Inputs, Opened: Opened{paths: map[string]bool{}}}
 		if s.Inputs != nil {
 			r.since = nextFileTime()
 		}
@@ -222,7 +231,8 @@ type recorder struct {
 
 	listener int
 	calls    map[uint32]call
-	size     int // of the paths
+	inputs   *Inputs // optional
+	size     int     // of the paths
 	buffer   [unix.PathMax]byte
 }
 
@@ -236,6 +246,7 @@ func (r *recorder) serve() {
 			continue
 		}
 		if poll[0].Revents&unix.POLLIN == 0 {
+			r.listened = poll[0].Revents&unix.POLLHUP != 0
 			return
 		}
 		var n notification
@@ -256,14 +267,72 @@ func (r *recorder) control(request uintptr, argument unsafe.Pointer) unix.Errno 
 // add records the path of a call.
 func (r *recorder) add(n *notification) {
 	c, known := r.calls[uint32(n.data.number)]
-	if path := r.path(c, n); path != "" {
-		read, seen := r.paths[path]
-		if r.paths[path] = read || !c.looks; !seen {
-			r.size += len(path)
+	flags := n.data.args[c.flags]
+	creates := c.flags != 0 && flags&(unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL) == unix.O_WRONLY|unix.O_CREAT
+	if path := r.path(c, n); path != "" && !creates {
+		r.put(path, !c.looks)
+		if r.inputs != nil && r.inputs.isExcepted(path, !c.looks) {
+			r.follow(path, !c.looks)
+		}
+		if r.inputs != nil && isExecution(c) {
+			r.addInterpreters(path)
 		}
 	}
 	if !known || r.size > maxOpened {
 		r.incomplete = true
+	}
+}
+
+func (r *recorder) put(path string, read bool) {
+	before, seen := r.paths[path]
+	if r.paths[path] = before || read; !seen {
+		r.size += len(path)
+	}
+}
+
+// follow records where a path leads: to the places of the file and of the links to it. A path in a directory for temporary files,
+// or in one of a process, can lead to an input.
+func (r *recorder) follow(path string, read bool) {
+	const most = 40 // links, as in the kernel
+	for range most {
+		dir, name := filepath.Split(path)
+		dir, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return // there is no file
+		}
+		path = filepath.Join(dir, name)
+		r.put(path, read)
+		target, err := os.Readlink(path)
+		if err != nil {
+			return
+		}
+		if path = target; !filepath.IsAbs(path) {
+			path = dir + "/" + target
+		}
+	}
+}
+
+func isExecution(c call) bool { return c.amd64 == 59 || c.amd64 == 322 }
+
+// addInterpreters records the programs that the kernel executes instead of a script.
+func (r *recorder) addInterpreters(path string) {
+	const most = 5 // scripts that are interpreters, as in the kernel
+	for range most {
+		file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return
+		}
+		start := make([]byte, 256) // as in the kernel
+		n, _ := file.Read(start)
+		_ = file.Close()
+		line, _, _ := bytes.Cut(start[:max(n, 0)], []byte("\n"))
+		words := bytes.Fields(bytes.TrimPrefix(line, []byte("#!")))
+		if !bytes.HasPrefix(line, []byte("#!")) || len(words) == 0 {
+			return
+		}
+		path = string(words[0])
+		r.put(path, true)
+		r.incomplete = r.incomplete || !filepath.IsAbs(path)
 	}
 }
 
@@ -279,7 +348,7 @@ func (r *recorder) path(c call, n *notification) string {
 	path, err := r.text(int(n.pid), uintptr(pointer))
 	r.incomplete = r.incomplete || errors.Is(err, unix.EPERM)
 	if len(path) == 0 || path[0] == '/' {
-		return string(path)
+		return ofProcess(string(path), int(n.pid))
 	}
 	at := "cwd"
 	if dir != unix.AT_FDCWD {
@@ -291,6 +360,16 @@ func (r *recorder) path(c call, n *notification) string {
 		return ""
 	}
 	return base + "/" + string(path)
+}
+
+// ofProcess returns a path that means the same file to this process as a path does to another one.
+func ofProcess(path string, pid int) string {
+	for own, other := range map[string]string{"/proc/self/": "/", "/proc/thread-self/": "/", "/dev/fd/": "/fd/"} {
+		if rest, ok := strings.CutPrefix(path, own); ok {
+			return "/proc/" + strconv.Itoa(pid) + other + rest
+		}
+	}
+	return path
 }
 
 // text reads a path in the memory of a process. It returns no error if it ends nowhere, as the kernel does not take it either.
