@@ -126,7 +126,7 @@ func (c Commands) Run(ctx context.Context, cmd runner.Command) (runner.Ran, erro
 		ExitCode: exit.Code, Output: c.Workspace.Secrets.Text(string(output)), Duration: time.Since(start),
 		NotIsolated: !c.Workspace.Sandbox.Isolates(),
 	}
-	if err := c.Workspace.addReads(&ran, cmd.Shell, record.Bytes()); err != nil {
+	if err := c.Workspace.addReads(ctx, &ran, cmd.Shell, record.Bytes()); err != nil {
 		return runner.Ran{}, err
 	}
 	if !exit.OK() {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 // addReads adds the record of the files that a command read to its result.
-func (s *Workspace) addReads(ran *runner.Ran, command string, record []byte) (err error) {
+func (s *Workspace) addReads(ctx context.Context, ran *runner.Ran, command string, record []byte) (err error) {
 	read, inputs := reads.Split(record)
 	if ran.Read = s.describeReads(read); ran.Read != "" {
 		if ran.Reads, err = s.Session.KeepReads(read); err != nil {
@@ -21,7 +22,7 @@ func (s *Workspace) addReads(ran *runner.Ran, command string, record []byte) (er
 	}
 	if inputs != nil && !ran.NotIsolated {
 		ran.Keep = func() {
-			if err := s.keepPass(command, inputs); err != nil {
+			if err := s.keepPass(ctx, command, inputs); err != nil {
 				s.warn(err.Error()) // the command has passed
 			}
 		}

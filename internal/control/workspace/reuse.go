@@ -18,7 +18,9 @@ import (
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process"
+	"github.com/coven-run/coven/internal/process/reads"
 	"github.com/coven-run/coven/internal/sandbox"
+	"github.com/coven-run/coven/worktree/files"
 )
 
 // maxPasses limits the number of stored passes of a command, maxCommands that of commands, and maxPass the size of a pass.
@@ -87,8 +89,21 @@ func latest(dir, first string) []string {
 	return names
 }
 
-// keepPass stores the inputs of a command that has passed. It removes the oldest ones if there are too many.
-func (s *Workspace) keepPass(command string, inputs []byte) error {
+// keepPass stores the inputs of a command that has passed. It removes the oldest ones if there are too many. It stores nothing if
+// the command has written files that git does not ignore, as a generator does: although they are the same now, their earlier
+// contents may have mattered, and are not recorded.
+func (s *Workspace) keepPass(ctx context.Context, command string, inputs []byte) error {
+	made, err := reads.Made(inputs)
+	if err != nil {
+		return err
+	}
+	listing, err := files.List(ctx, s.Worktree)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(made, func(path string) bool { _, listed := slices.BinarySearch(listing.Files, path); return listed }) {
+		return nil
+	}
 	dir := s.passes(command)
 	data, err := json.Marshal(pass{Session: s.Session.ID, Inputs: inputs})
 	if err == nil {

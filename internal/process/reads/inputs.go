@@ -68,12 +68,26 @@ func (i Inputs) write(out io.Writer, opened Opened) {
 	}
 	slices.SortFunc(all, func(a, b input) int { return bytes.Compare(a.Path, b.Path) })
 	_, _ = out.Write([]byte{separator}) // Flush reports errors
-	_ = json.NewEncoder(out).Encode(record{i, all})
+	_ = json.NewEncoder(out).Encode(record{i, all, e.made})
 }
 
 type record struct {
-	Inputs Inputs  `json:"scope"`
-	All    []input `json:"inputs"`
+	Inputs Inputs   `json:"scope"`
+	All    []input  `json:"inputs"`
+	Made   [][]byte `json:"made"`
+}
+
+// Made returns the paths, relative to the worktree, of the files in it that the program has made or changed and also looked at.
+// They are no inputs.
+func Made(inputs []byte) (paths []string, err error) {
+	var r record
+	if err := json.Unmarshal(inputs, &r); err != nil {
+		return nil, fmt.Errorf("read the inputs: %w", err)
+	}
+	for _, path := range r.Made {
+		paths = append(paths, strings.TrimPrefix(string(path), r.Inputs.Dir+"/"))
+	}
+	return paths, nil
 }
 
 // Compare reads inputs and prints the first one whose state is different now, in the working directory. It prints nothing if there
@@ -106,6 +120,7 @@ type examiner struct {
 	inputs Inputs
 	since  time.Time // later changes are those of the program
 	left   int64     // bytes that may still be hashed
+	made   [][]byte  // files in Dir that are no inputs because the program has changed them
 }
 
 // state returns the state of a path, or "" if it is no input. The file .git of a worktree is different in each.
@@ -150,6 +165,7 @@ func (e *examiner) stateOf(path string, read bool) string {
 	case isMadeSince(path, e.since) && !e.inputs.isOwn(path):
 		return unknown
 	case isMadeSince(path, e.since):
+		e.made = append(e.made, []byte(filepath.Clean(path)))
 		return ""
 	case info.Mode().IsRegular():
 		return e.file(path, info)
