@@ -25,18 +25,22 @@ func (a *App) Scheduler(c *control.Controller, queue scheduler.Queue, atOnce int
 	return s
 }
 
-// Revise asks for changes to the change of a task. On a terminal it then asks about the new
-// change, as coven run does.
+// Revise asks for changes to the change of a task.
 func (a *App) Revise(ctx context.Context, c *control.Controller, r control.ReviseRequest) error {
+	return a.WorkOn(ctx, c, r.Task, func(ctx context.Context) (control.Outcome, error) { return c.Revise(ctx, r) })
+}
+
+// WorkOn works on a task. On a terminal it then asks about the change, as coven run does.
+func (a *App) WorkOn(ctx context.Context, c *control.Controller, name string, work func(context.Context) (control.Outcome, error)) error {
 	if !a.Interactive {
-		return ExitStatus(c.Revise(ctx, r))
+		return ExitStatus(work(ctx))
 	}
-	v, err := c.Project.Find(ctx, r.Task)
+	v, err := c.Project.Find(ctx, name)
 	if err != nil {
 		return err
 	}
 	s := a.Scheduler(c, scheduler.NewNamedQueue([]project.Item{{Task: task.Task{ID: v.Task}}}), 1)
-	s.Work = func(ctx context.Context, _ project.Item) (control.Outcome, error) { return c.Revise(ctx, r) }
+	s.Work = func(ctx context.Context, _ project.Item) (control.Outcome, error) { return work(ctx) }
 	return exit.Status(s.Run(ctx))
 }
 

@@ -36,7 +36,7 @@ same. Receipts and approvals from before do not count.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
 				r.Task = args[0]
-				return cli.ExitStatus(c.Retry(cmd.Context(), r))
+				return a.WorkOn(cmd.Context(), c, r.Task, func(ctx context.Context) (control.Outcome, error) { return c.Retry(ctx, r) })
 			})
 		},
 	}

@@ -163,7 +163,9 @@ func newResume(a *cli.App) *cobra.Command {
 				return exit.Failedf("coven sessions show "+shellword.Word(newest.ID), "session %s was followed by session %s of the same task", v.ID, newest.ID)
 			}
 			return a.WithController(ctx, func(c *control.Controller) error {
-				return cli.ExitStatus(c.Resume(ctx, control.ResumeRequest{Task: v.Task}))
+				return a.WorkOn(ctx, c, v.Task, func(ctx context.Context) (control.Outcome, error) {
+					return c.Resume(ctx, control.ResumeRequest{Task: v.Task})
+				})
 			})
 		}),
 	}
