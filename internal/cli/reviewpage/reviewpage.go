@@ -67,6 +67,9 @@ func proven(p control.Page) string {
 }
 
 func stat(p control.Page) string {
+	if len(p.Diff.Files) == 0 {
+		return "  none\n"
+	}
 	var b strings.Builder
 	for _, f := range p.Diff.Files {
 		fmt.Fprintf(&b, "  %s %s  %s\n", f.Status, terminal.Printable(f.Path), SizeOf(f))
