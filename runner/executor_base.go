@@ -23,7 +23,7 @@ func (x *Executor) checksAndBase(ctx context.Context, path string, checks []chec
 		return result, err
 	}
 	failed := checks[len(result.Receipts)-1]
-	if slices.ContainsFunc(x.Journal.All(event.CheckOnBase), func(e event.Event) bool { return event.As[event.BaseCheck](e).Text == failed.Run }) {
+	if slices.ContainsFunc(x.Journal.All(event.CheckOnBase), func(e event.Event) bool { return evidence.IsSettled(event.As[event.BaseCheck](e), failed.Run) }) {
 		return result, nil
 	}
 	same, err := x.failsOnBase(ctx, path, failed, result, transcript)

@@ -3,6 +3,7 @@ package runner
 import (
 	"slices"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
@@ -14,7 +15,7 @@ func (r *Runner) instead(o Outcome) string {
 	started, _ := r.Journal.lastAt(o.Step, event.StepStarted)
 	kind := event.As[event.StepStart](started).Kind
 	switch {
-	case times == 0:
+	case times == 0, o.Next == check.Change:
 		return o.Next
 	case kind == "agent" && fresh:
 		return r.command("cancel")

@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/grimoires"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/evidence"
 )
 
 // ErrInterrupted is the cause with which a run's context ends when a person interrupts the run.
@@ -162,6 +164,9 @@ func (r *Runner) outcome(out engine.Outcome, err error) (Outcome, error) {
 		outcome.Next = r.command(cmp.Or(out.Result.Next, "resume"))
 		if out.Status == event.StatusFailed {
 			outcome.Next = r.command("retry")
+		}
+		if evidence.IsMissing(out.Result) {
+			outcome.Next = check.Change
 		}
 		outcome.Next = showRescue(out.Result.Rescue, outcome.Next)
 	case out.Verdict == engine.Failed:

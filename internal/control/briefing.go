@@ -38,18 +38,12 @@ func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() 
 }
 
 func (c *Controller) briefing(uncommitted []string, branch string) []string {
-	var lines []string
-	if line := c.sandboxLine(); line != "" {
-		lines = append(lines, line)
-	}
+	lines := []string{c.sandboxLine(), c.Runtime.Warning}
 	uncommitted = slices.DeleteFunc(uncommitted, func(name string) bool {
 		return slices.Contains(c.Project.Config.Worktree.Link, strings.TrimSuffix(name, "/")) // agents see it
 	})
 	if len(uncommitted) > 0 {
 		lines = append(lines, "agents do not see your uncommitted files: "+firstNames(uncommitted))
-	}
-	if c.Runtime.Warning != "" {
-		lines = append(lines, c.Runtime.Warning)
 	}
 	checks, found := c.Project.Checks()
 	switch {
@@ -58,7 +52,11 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	case len(found) > 0:
 		lines = append(lines, "checks found: "+strings.Join(found, ", "))
 	}
-	return append(lines, "landing on "+branch)
+	if program, command := c.Project.MissingProgram(); program != "" {
+		lines = append(lines, fmt.Sprintf("warning: %s is not installed: %s cannot run (coven doctor)", program, command))
+	}
+	lines = append(lines, "landing on "+branch)
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
 // firstNames lists the first few names and counts the others.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
@@ -85,6 +86,9 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		r.Reason = causeOf(v)
 		if changed := planning.Changed(ctx, p, v); len(changed) > 0 {
 			r.Reason, r.Next = r.Reason+"; "+planning.Text(changed), newSettings(v)
+		}
+		if r.Next == check.Change {
+			r.Or = append(r.Or, "coven resume "+shellword.Word(id))
 		}
 		if Refusal(OpRevise, v) == nil {
 			r.Or = append(r.Or, "coven revise "+shellword.Word(id)+" -m TEXT")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/config/check"
-	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -218,11 +216,8 @@ func (v *Examination) bdVersion(ctx context.Context) (kind string, found []Findi
 
 func (v *Examination) checks(context.Context) []Finding {
 	checks, found := v.project.Checks()
-	for _, command := range check.Commands(checks) {
-		program := detect.Program(command)
-		if _, err := exec.LookPath(program); program != "" && err != nil {
-			return warn("install "+program+", or: coven config set checks \"COMMAND\"", "%s is not installed: %s cannot run", program, command)
-		}
+	if program, command := v.project.MissingProgram(); program != "" {
+		return warn("install "+program+", or: "+check.Change, "%s is not installed: %s cannot run", program, command)
 	}
 	switch {
 	case len(checks) > 0 && len(found) > 0:

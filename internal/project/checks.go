@@ -14,3 +14,9 @@ func (p *Project) Checks() (checks []check.Check, found []string) {
 	commands, found := detect.Checks(p.Repo.Root)
 	return check.Of(commands...), found
 }
+
+// MissingProgram returns the first check whose program is not installed, and this program, or "" if there is none.
+func (p *Project) MissingProgram() (program, command string) {
+	checks, _ := p.Checks()
+	return detect.Missing(check.Commands(checks))
+}

@@ -3,6 +3,7 @@ package evidence
 import (
 	"strings"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
@@ -32,4 +33,15 @@ var numbers = lazyregexp.New(`[0-9]+`)
 func SameFailure(code, again int, output, outputAgain string) bool {
 	plain := func(s string) string { return numbers.ReplaceAllString(strings.TrimSpace(s), "0") }
 	return code != 0 && code == again && plain(output) == plain(outputAgain)
+}
+
+// IsMissing reports whether a check of a change found no program to run, and the same without the change. No agent can repair
+// that: a person installs the program or changes the check.
+func IsMissing(r event.Result) bool {
+	return r.ErrorType == event.ErrorBase && r.ExitCode == exitNotFound
+}
+
+// IsSettled reports whether a check need not run without the change again: it has, and its program was not missing.
+func IsSettled(tried event.BaseCheck, check string) bool {
+	return tried.Text == check && (!tried.Same || tried.ExitCode != exitNotFound)
 }

@@ -15,6 +15,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/coven-run/coven/internal/cli"
+	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/detect"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -59,9 +60,12 @@ func writeConfig(ctx context.Context, a *cli.App, p *project.Project) error {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	said, next := "no checks found: changes land untested", `coven config set checks "COMMAND"`
+	said, next := "no checks found: changes land untested", check.Change
 	if len(found) > 0 {
 		said, next = "checks found: "+strings.Join(found, ", "), `coven run -p "add a --version flag"`
+	}
+	if program, command := detect.Missing(checks); program != "" {
+		said, next = said+"\n"+program+" is not installed: "+command+" cannot run", check.Change
 	}
 	if installs := detect.Setup(p.Repo.Root); len(installs) > 0 {
 		said += "\nworktrees begin without installed dependencies; to install or link them: see worktree in .coven/config.yaml"

@@ -34,6 +34,9 @@ func Of(commands ...string) []Check {
 	return all
 }
 
+// Change is the command to recommend if the program of a check is missing, or if there are no checks.
+const Change = `coven config set checks "COMMAND"`
+
 // Commands returns the commands of checks.
 func Commands(checks []Check) []string {
 	var all []string

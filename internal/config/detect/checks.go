@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -78,6 +79,17 @@ func Program(check string) string {
 		return word
 	}
 	return ""
+}
+
+// Missing returns the first check whose program is not installed, and this program, or "" if there is none.
+func Missing(checks []string) (program, check string) {
+	for _, check := range checks {
+		program := Program(check)
+		if _, err := exec.LookPath(program); program != "" && err != nil {
+			return program, check
+		}
+	}
+	return "", ""
 }
 
 // top is the directory at the top of a checkout.
