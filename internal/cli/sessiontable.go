@@ -89,13 +89,17 @@ func cut(text string, width int) string {
 	return text
 }
 
-// shortNext returns the next command for a session, with the short form of its task.
+// shortNext returns the next command for a session, with the short form of its task, which also names its newest chat.
 func shortNext(v session.View, short map[string]string) string {
 	next := control.NextOf(v)
-	if id := short[v.Task]; id != "" {
-		next = strings.Replace(next+" ", " "+shellword.Word(v.Task)+" ", " "+shellword.Word(id)+" ", 1)
+	id := short[v.Task]
+	switch {
+	case id == "":
+		return next
+	case next == control.ChatCommand(v.ID):
+		return control.ChatCommand(id)
 	}
-	return strings.TrimSpace(next)
+	return strings.TrimSpace(strings.Replace(next+" ", " "+shellword.Word(v.Task)+" ", " "+shellword.Word(id)+" ", 1))
 }
 
 // actionText returns the current action of a running session, or "" if there is none.

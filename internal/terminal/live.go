@@ -245,15 +245,16 @@ func (l *Live) block() []string {
 // lines returns the live lines that fit the terminal.
 func (l *Live) lines() []string {
 	width, height := l.size()
+	most := max(width-1, 1)
 	var lines []string
 	for _, t := range l.tasks {
 		if t.step != "" {
-			lines = append(lines, ansi.Truncate(t.line(l.now()), max(width-1, 1), "…"))
+			lines = append(lines, ansi.Truncate(t.line(l.now(), most), most, "…"))
 		}
 	}
 	if room := max(height/2, 1); len(lines) > room {
 		more := len(lines) - room + 1
-		lines = append(lines[:room-1], ansi.Truncate(fmt.Sprintf("… and %d more", more), max(width-1, 1), "…"))
+		lines = append(lines[:room-1], ansi.Truncate(fmt.Sprintf("… and %d more", more), most, "…"))
 	}
 	return lines
 }
@@ -261,7 +262,9 @@ func (l *Live) lines() []string {
 // liveTitle is the length of a title in a live line, in characters.
 const liveTitle = 24
 
-func (t *liveTask) line(now time.Time) string {
+// line returns the live line. If it is wider than width even without the action, it has only the end of the step's path, so that
+// the time stays visible.
+func (t *liveTask) line(now time.Time, width int) string {
 	used := t.spent.Add(t.current)
 	parts := []string{strings.TrimSpace(t.id + "  " + Clip(t.title, liveTitle)), t.step, max(now.Sub(t.since), 0).Round(time.Second).String()}
 	if tokens := used.Tokens(); tokens > 0 {
@@ -269,6 +272,9 @@ func (t *liveTask) line(now time.Time) string {
 	}
 	if used.CostUSD >= 0.005 {
 		parts = append(parts, fmt.Sprintf("$%.2f", used.CostUSD))
+	}
+	if at := strings.LastIndexByte(t.step, '/'); at > 0 && ansi.StringWidth(strings.Join(parts, "  ")) > width {
+		parts[1] = "…" + t.step[at:]
 	}
 	return Printable(strings.TrimSpace(strings.Join(append(parts, oneline.Of(t.doing)), "  ")))
 }

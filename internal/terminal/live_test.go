@@ -109,6 +109,20 @@ func TestLiveFitsTheWindow(t *testing.T) {
 	}
 }
 
+// A path that leaves no room for the time loses its beginning.
+func TestLiveShowsTheTime(t *testing.T) {
+	w := newWindow(60, 40)
+	l := newLive(t, w)
+	see(l, event.StepStarted, "p-a-name-of-thirty-characters", "revise@1/quality[1]/tests[1]/run-tests", "")
+	for width, want := range map[int]string{60: "…/run-tests  7s", 100: "revise@1/quality[1]/tests[1]/run-tests  7s"} {
+		w.resize(width, 40)
+		l.redraw(true)
+		if want = "p-a-name-of-thirty-characters  " + want; !strings.HasSuffix(strings.TrimSpace(w.Text()), "\n"+want) {
+			t.Errorf("width %d:\n%s\nwant at the end: %s", width, w.Text(), want)
+		}
+	}
+}
+
 // A line shows the current action of its task, not one that has ended.
 func TestLiveShowsNoStaleAction(t *testing.T) {
 	w := newWindow(80, 40)
