@@ -55,6 +55,8 @@ func proven(p control.Page) string {
 	for _, c := range p.Checks {
 		about := "on exactly this tree"
 		switch {
+		case c.Current && !c.Check && c.ExitCode != 0:
+			about += ": not a check of this session"
 		case c.Current:
 		case c.Check:
 			about = "on an earlier tree: runs again before the change lands"
