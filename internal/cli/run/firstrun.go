@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -21,6 +22,15 @@ func newHere(p *project.Project) string {
 		return "first run here: .coven/ holds settings to commit and records that git ignores"
 	}
 	return "first run here: .coven/ holds settings and .beads/ tasks, to commit; git ignores the records"
+}
+
+// idle returns the command to recommend if no task is ready: other tasks may run, or wait for the user.
+func idle(p *project.Project) string {
+	all, err := p.Finder.Summaries()
+	if err != nil || slices.ContainsFunc(all, func(s session.Summary) bool { return !s.IsOver() }) {
+		return "coven status"
+	}
+	return "coven run -p TEXT"
 }
 
 func missing(path string) bool {

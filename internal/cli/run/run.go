@@ -138,7 +138,7 @@ func (o *runOptions) start(ctx context.Context, p *project.Project, branch strin
 		return nil
 	}
 	if len(todo) == 0 && !o.watch {
-		return o.app.Printf("no task is ready\n  next: coven run -p TEXT\n")
+		return o.app.Printf("no task is ready\n  next: %s\n", idle(p))
 	}
 	if err := o.noteEarlier(p, todo); err != nil {
 		return err
