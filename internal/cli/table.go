@@ -99,3 +99,30 @@ func tableLine(width int, columns []*column, widths map[*column]int, row int) st
 	}
 	return strings.TrimRight(b.String(), " ")
 }
+
+// Wrap wraps text that begins at a column so that its lines fit the terminal and begin there, too. It keeps words whole, so that
+// paths and options can be copied.
+func (a *App) Wrap(text string, column int) string {
+	const narrow = 20
+	width := a.width() - column
+	if width < narrow {
+		return text
+	}
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Split(text, " ") {
+		size := ansi.StringWidth(word)
+		switch {
+		case i == 0:
+		case used+1+size > width:
+			b.WriteString("\n" + strings.Repeat(" ", column))
+			used = 0
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += size
+	}
+	return b.String()
+}

@@ -24,7 +24,7 @@ func (v *Examination) sandbox(context.Context) []Finding {
 	gaps := strings.Join(s.Gaps(), "; ")
 	switch s.Level() {
 	case sandbox.Full:
-		return ok("full: tasks can change only their own worktrees; what is open: %s", gaps)
+		return ok("full: tasks can change only their own worktrees; open: %s", gaps)
 	case sandbox.Partial:
 		return warn("coven help sandbox", "partial: %s", gaps)
 	}

@@ -110,11 +110,14 @@ func tilde(text, home string) string {
 	return path.ReplaceAllString(text, "${1}~${2}")
 }
 
+// textColumn is the column at which the text of a finding begins.
+const textColumn = 18
+
 // printFindings prints each finding with the next command, and a summary.
 func printFindings(a *cli.App, found []doctor.Finding) error {
 	home := a.Getenv("HOME")
 	for _, f := range found {
-		text := fmt.Sprintf("%s  %-10s  %s\n", mark(f.State, a.Color()), f.Name, tilde(terminal.Printable(oneline.Of(f.Text)), home))
+		text := fmt.Sprintf("%s  %-10s  %s\n", mark(f.State, a.Color()), f.Name, a.Wrap(tilde(terminal.Printable(oneline.Of(f.Text)), home), textColumn))
 		if f.Fixed != "" {
 			text += "      fixed: " + terminal.Printable(oneline.Of(f.Fixed)) + "\n"
 		}
