@@ -52,10 +52,7 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	case len(found) > 0:
 		lines = append(lines, "checks found: "+strings.Join(found, ", "))
 	}
-	if program, command := c.Project.MissingProgram(); program != "" {
-		lines = append(lines, fmt.Sprintf("warning: %s is not installed: %s cannot run (coven doctor)", program, command))
-	}
-	lines = append(lines, "landing on "+branch)
+	lines = append(lines, c.Project.ChecksWarning(), "landing on "+branch)
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 

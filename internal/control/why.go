@@ -87,13 +87,7 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		if changed := planning.Changed(ctx, p, v); len(changed) > 0 {
 			r.Reason, r.Next = r.Reason+"; "+planning.Text(changed), newSettings(v)
 		}
-		if r.Next == check.Change {
-			r.Or = append(r.Or, "coven resume "+shellword.Word(id))
-		}
-		if Refusal(OpRevise, v) == nil {
-			r.Or = append(r.Or, "coven revise "+shellword.Word(id)+" -m TEXT")
-		}
-		r.Or = append(r.Or, "coven reject "+shellword.Word(id)+" --reason TEXT")
+		r.Or = orBlocked(v, r.Next)
 	case session.Failed, session.Cancelled:
 		r.Reason = causeOf(v)
 		return anew(ctx, p, v, r)
@@ -101,6 +95,18 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		r.Reason = interrupted(p, v)
 	}
 	return r, nil
+}
+
+// orBlocked returns the commands to recommend for a blocked session beside the next one.
+func orBlocked(v session.View, next string) (commands []string) {
+	id := shellword.Word(v.Task)
+	if next == check.Change { // the user may install the program instead
+		commands = append(commands, "coven resume "+id)
+	}
+	if Refusal(OpRevise, v) == nil {
+		commands = append(commands, "coven revise "+id+" -m TEXT")
+	}
+	return append(commands, "coven reject "+id+" --reason TEXT")
 }
 
 // anew adds the command that runs a task again after its session has ended, or the reason that it cannot

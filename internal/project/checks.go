@@ -1,6 +1,8 @@
 package project
 
 import (
+	"fmt"
+
 	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/config/detect"
 )
@@ -19,4 +21,13 @@ func (p *Project) Checks() (checks []check.Check, found []string) {
 func (p *Project) MissingProgram() (program, command string) {
 	checks, _ := p.Checks()
 	return detect.Missing(check.Commands(checks))
+}
+
+// ChecksWarning returns a warning about a check whose program is not installed, or "".
+func (p *Project) ChecksWarning() string {
+	program, command := p.MissingProgram()
+	if program == "" {
+		return ""
+	}
+	return fmt.Sprintf("warning: %s is not installed: %s cannot run (coven doctor)", program, command)
 }
