@@ -134,7 +134,7 @@ func covens(dir string, commands ...string) []proc {
 	}
 	var all []proc
 	for _, p := range found {
-		if _, child := found[parentOf(p.pid)]; !child {
+		if _, child := found[parentOf(p.pid)]; !child && began(p.pid) != 0 { // the parent of one that has ended is unknown
 			all = append(all, p)
 		}
 	}
