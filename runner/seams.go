@@ -224,7 +224,7 @@ type Command struct {
 	Workdir    string   // relative to the worktree
 	Setup      bool     // it may read the files of the main checkout, to copy them
 	TTY        bool     // its output is a terminal instead of a pipe
-	Reuse      bool     // it need not run if everything that it would read is as when it passed before
+	Reuse      bool     // it need not run if nothing that it reads has changed since it last passed
 	Transcript io.Writer
 }
 

@@ -113,7 +113,7 @@ func (f follower) try(next string) (out []byte, changed bool, err error) {
 	return out, f.state() != before, err
 }
 
-// state returns the number of bytes in all journals, and what else commands change: branches, tasks, settings and trust.
+// state returns the number of bytes in all journals, and the branches, tasks, settings and trust, which commands change, too.
 func (f follower) state() string {
 	var events int64
 	files, _ := filepath.Glob(filepath.Join(f.repo, ".coven", "sessions", "*", "events.jsonl"))

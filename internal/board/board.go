@@ -1,5 +1,5 @@
-// Package board arranges the tasks of a repository by what a person has to do about them. It is what the faces show: package tui
-// on a terminal.
+// Package board arranges the tasks of a repository by whether they need a person. The faces show it: package tui does so on a
+// terminal.
 package board
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-// Each state of a session is in the section of those who must act, and what is over is on the board for a day.
+// A session is in the section of NeedsYou if it does not go on without a person, and leaves the board a day after it is completed.
 func TestSections(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.Local)
 	view := func(status event.Status, reason event.WaitReason, ended time.Time) session.View {

@@ -36,7 +36,7 @@ func (a *App) StatusTable(views []session.View, short map[string]string) error {
 		longest = max(longest, ansi.StringWidth(command))
 		id.add(cmp.Or(short[v.Task], v.Task, v.ID))
 		state.add(control.StateOf(v))
-		age.add(ageText(now.Sub(control.StateSince(v))))
+		age.add(terminal.Age(now.Sub(control.StateSince(v))))
 		cost.add(costText(v))
 		title.add(oneline.Of(v.Info.Query))
 		next.add(cmp.Or(actionText(v, now), command, resultText(v)))
@@ -131,19 +131,6 @@ func costText(v session.View) string {
 		return ""
 	}
 	return fmt.Sprintf("$%.2f", v.Used.USD)
-}
-
-// ageText returns a duration in its largest unit: 45s, 3m, 2h, 5d.
-func ageText(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
 // stateColor returns the color of a state in a row of the table of views.

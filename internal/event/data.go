@@ -267,13 +267,13 @@ type Receipt struct {
 	// NotIsolated means that the command could read the files of the main checkout instead of those in the tree: without
 	// a sandbox, or where the user's settings show them.
 	NotIsolated bool `json:"not_isolated,omitempty"`
-	// Read describes the files that the command read outside of the worktree, such as "3 in node_modules". Reads is the sha256 of their list, which
+	// Read describes the files that the command read outside the worktree, such as "3 in node_modules". Reads is the sha256 of their list, which
 	// has the format of sha256sum: the name of a file in the session's directory reads. They are empty if there are no such files,
 	// or if they could not be recorded.
 	Read  string `json:"read,omitempty"`
 	Reads string `json:"reads_sha256,omitempty"`
-	// Reused is the session in which the command passed, if it was not run again because everything that it had read there is
-	// the same here.
+	// Reused is the session in which the command passed, if it was not run again because nothing that it read there has
+	// changed.
 	Reused string `json:"reused,omitempty"`
 }
 

@@ -203,16 +203,13 @@ func (r *Room) outside() reads.Scope {
 	o := r.sandbox.o
 	scope := reads.Scope{
 		In: []string{realPath(o.Root)}, Bound: map[string]string{},
-		Except: slices.Concat(realPaths(r.worktree), realPaths([]string{r.temp, r.cache, o.GitDir})),
+		Except: slices.Concat(realPaths(append(slices.Clone(r.worktree), o.GitDir)), r.scratch()),
 	}
 	if o.Beside != nil {
 		scope.In = append(scope.In, realPaths(o.Beside())...)
 	}
 	if home := r.sandbox.expand("~"); home != "" {
 		scope.Packages = []string{realPath(home)}
-	}
-	for _, cache := range r.caches {
-		scope.Except = append(scope.Except, cache.user)
 	}
 	for path, source := range r.Link {
 		scope.Bound[realPath(path)] = realPath(source)
@@ -222,14 +219,20 @@ func (r *Room) outside() reads.Scope {
 
 // inputs returns the scope of a program's inputs. The task's directory of temporary files and its caches are none.
 func (r *Room) inputs(dir string, hashed []string) *reads.Inputs {
-	inputs := &reads.Inputs{Dir: dir, Hashed: hashed, Except: realPaths([]string{r.temp, r.cache})}
-	for _, cache := range r.caches {
-		inputs.Except = append(inputs.Except, cache.user)
-	}
+	inputs := &reads.Inputs{Dir: dir, Hashed: hashed, Except: r.scratch()}
 	for path := range r.Link {
 		inputs.Bound = append(inputs.Bound, realPath(path))
 	}
 	return inputs
+}
+
+// scratch returns the directories of the task's temporary files and caches.
+func (r *Room) scratch() []string {
+	dirs := realPaths([]string{r.temp, r.cache})
+	for _, cache := range r.caches {
+		dirs = append(dirs, cache.user)
+	}
+	return dirs
 }
 
 // separates reports whether programs can be apart from the main checkout: the user's settings neither show it, nor let

@@ -293,6 +293,19 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
+// Age returns a duration in its largest unit: 45s, 3m, 2h, 5d.
+func Age(d time.Duration) string {
+	switch d = max(d, 0); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%dd", d/(24*time.Hour))
+}
+
 // Receipt describes the result and the duration of a command, and how far it proves something about its tree.
 func Receipt(r event.Receipt) string {
 	text := outcome(r)
@@ -300,7 +313,7 @@ func Receipt(r event.Receipt) string {
 		text += ", not isolated: it could read the main checkout"
 	}
 	if r.Read != "" {
-		text += ", files read outside of the worktree: " + r.Read
+		text += ", files read outside the worktree: " + r.Read
 	}
 	return text
 }
@@ -309,7 +322,7 @@ func outcome(r event.Receipt) string {
 	took := r.Duration.Round(time.Millisecond)
 	switch {
 	case r.Reused != "":
-		return "ok, not run: everything that it read is as in session " + r.Reused
+		return "ok, not run: nothing that it read has changed since session " + r.Reused
 	case r.ExitCode == 0 && r.FailedBeside != "":
 		return fmt.Sprintf("ok (%s), passed alone, failed beside %s", took, r.FailedBeside)
 	case r.ExitCode == 0:

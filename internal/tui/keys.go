@@ -43,8 +43,8 @@ func actions() []action {
 	return []action{
 		{key: "v", name: "review", how: inside, when: begun, args: task("review")},
 		{key: "a", name: "approve", when: review, args: task("approve"), confirm: "approve and land"},
-		{key: "r", name: "request changes", when: func(c board.Card) bool { return review(c) || blocked(c) }, args: task("revise", "-m"), ask: "changes"},
-		{key: "x", name: "reject", when: open, args: task("reject", "--reason"), confirm: "reject", ask: "reason"},
+		{key: "r", name: "request changes", when: func(c board.Card) bool { return review(c) || blocked(c) }, args: task("revise", "-m"), ask: "changes for"},
+		{key: "x", name: "reject", when: open, args: task("reject", "--reason"), ask: "reason to reject"},
 		{key: "c", name: "cancel", when: open, args: task("cancel"), confirm: "cancel"},
 		{key: "e", name: "resume", when: func(c board.Card) bool { return open(c) && c.View.Status != session.Running }, args: task("resume")},
 		{key: "t", name: "retry", when: func(c board.Card) bool { return begun(c) && c.Section == board.NeedsYou }, args: task("retry"), confirm: "retry"},

@@ -1,5 +1,6 @@
-// Package tui is the screen: the tasks of a repository, with what needs a person first. It has no logic of its own. It reads
-// package board, and every action is a command line of coven in a process of its own, which the command log shows.
+// Package tui is the screen: it lists the tasks of a repository, those that need a person first. It has no logic of its own: it
+// shows the cards of package board, and every action is a command line of coven in a process of its own, which the command log
+// lists.
 package tui
 
 import (
@@ -10,12 +11,13 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+	"mvdan.cc/sh/v3/expand"
 
 	"github.com/coven-run/coven/internal/board"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
 
-// Source is what the screen reads and starts.
+// Source supplies the cards and starts the commands of the screen.
 type Source interface {
 	// Cards returns the present cards.
 	Cards() ([]board.Card, error)
@@ -30,7 +32,7 @@ type Source interface {
 	Now() time.Time
 }
 
-// A pane is what is in front of the list.
+// A pane covers the list.
 type pane int
 
 const (
@@ -46,7 +48,6 @@ type Model struct {
 	err           error
 	loaded        bool
 	selected      string // task
-	first         int    // visible line of the list
 	filter        string
 	width, height int
 	pane          pane
@@ -300,7 +301,7 @@ func (m *Model) act(key string) tea.Cmd {
 	}
 	switch {
 	case a.ask != "":
-		m.ask(a.name+" of "+c.Short+", "+a.ask, "", run)
+		m.ask(a.ask+" "+c.Short, "", run)
 	case a.confirm != "":
 		m.confirm(a.confirm+" "+c.Short+"?", run)
 	default:
@@ -311,8 +312,13 @@ func (m *Model) act(key string) tea.Cmd {
 
 // palette runs a command line that a person types.
 func (m *Model) palette(text string) tea.Cmd {
-	args := strings.Fields(text)
-	if len(args) == 0 {
+	words, err := shellword.Words(text)
+	if err != nil {
+		m.said = err.Error()
+		return nil
+	}
+	args, err := expand.Fields(nil, words...)
+	if err != nil || len(args) == 0 {
 		return nil
 	}
 	return m.run(inside, args)
@@ -381,5 +387,9 @@ func (m *Model) counts() string {
 	for _, c := range m.cards {
 		n[c.Section]++
 	}
-	return fmt.Sprintf("%d need you, %d running, %d waiting, %d landed today", n[board.NeedsYou], n[board.Running], n[board.Waiting], n[board.Landed])
+	need := "need"
+	if n[board.NeedsYou] == 1 {
+		need = "needs"
+	}
+	return fmt.Sprintf("%d %s you, %d running, %d waiting, %d landed today", n[board.NeedsYou], need, n[board.Running], n[board.Waiting], n[board.Landed])
 }

@@ -171,6 +171,19 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// The palette splits a command line as a shell does.
+func TestPalette(t *testing.T) {
+	s := newScreen(t, 80, 24)
+	for _, line := range []string{`revise app-a1b2 -m 'use "it"'`, "", "why 'open"} {
+		s.press(":")
+		s.model.input.SetValue(line)
+		s.press("enter")
+	}
+	if got := fmt.Sprintf("%q", s.source.inside); got != `[["revise" "app-a1b2" "-m" "use \"it\""]]` || s.model.said == "" {
+		t.Error(got, s.model.said)
+	}
+}
+
 // The selection stays at its task when cards come and go.
 func TestSelection(t *testing.T) {
 	s := newScreen(t, 80, 24)

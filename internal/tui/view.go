@@ -117,15 +117,14 @@ func (m *Model) rows(width, height int) []string {
 		}
 		all = append(all, m.row(c, width))
 	}
-	m.first = min(max(m.first, selected-height+1), max(selected-1, 0))
-	all = all[m.first:]
+	all = all[max(selected-height+1, 0):]
 	for len(all) < height {
 		all = append(all, "")
 	}
 	return all[:height]
 }
 
-// row is the line of a card: its title, what it asks or does, its time and cost, and its ID.
+// row is the line of a card: its title, its question or action, its time and cost, and its ID.
 func (m *Model) row(c board.Card, width int) string {
 	right := fmt.Sprintf(" %4s %6s %s", m.age(c.Since), cost(c.Cost), c.Short)
 	if width < 60 {
@@ -272,20 +271,12 @@ func (m *Model) commandLog(room int) []string {
 	return rows
 }
 
-// age returns the time since t in its largest unit.
-func (m *Model) age(t time.Time) string {
-	switch d := max(m.source.Now().Sub(t), 0); {
-	case t.IsZero():
+// age returns the time since a card came into its state, or "" if its task has not begun.
+func (m *Model) age(since time.Time) string {
+	if since.IsZero() {
 		return ""
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	default:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
+	return terminal.Age(m.source.Now().Sub(since))
 }
 
 func cost(usd float64) string {

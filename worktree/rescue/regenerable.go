@@ -15,8 +15,8 @@ const cacheTag = "Signature: 8a477f597d28d172789f06886806bc55"
 // maxCacheTag limits the size of a CACHEDIR.TAG that is read, in bytes.
 const maxCacheTag = 4 << 10
 
-// regenerable recognizes ignored files that hold no work: compiled Python, the state of TypeScript's builds, and what is in a cache
-// that has a CACHEDIR.TAG, such as those of pytest, mypy and Cargo.
+// regenerable recognizes ignored files that hold no work: compiled Python, the state of TypeScript's builds, and the files of
+// caches that have a CACHEDIR.TAG, such as those of pytest, mypy and Cargo.
 type regenerable struct {
 	w    *repo.Worktree
 	tags map[string]bool // by directory

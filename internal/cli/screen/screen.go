@@ -19,14 +19,14 @@ import (
 func NewUI(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "ui",
-		Short: "Show all tasks on a screen, and what needs you first",
+		Short: "Show all tasks on a screen, those that need you first",
 		Long: `Show the tasks of the repository on a screen: those that need you, those that run, those that
 wait, and those that landed today. The last line names the keys that are useful for the selected
-task, and ? all of them. Each key runs a command line of coven, which @ lists: what the screen
-does, you can do in a script.
+task, and ? names all of them. Each key runs a command line of coven, and @ lists these, so that
+you can do the same in a shell.
 
 Commands such as run and approve go on when you leave the screen with q, or close the terminal.
-coven without a command does the same. Without a terminal that can show the screen, it prints the
+coven without a command also shows the screen. Without a terminal that can show the screen, it prints the
 same as coven status.`,
 		Example: `  coven ui`,
 		Args:    cobra.NoArgs,

@@ -22,7 +22,7 @@ type Check struct {
 	// Lock is the name of something that only one check of the machine may use at a time. It may be empty.
 	Lock   string `yaml:"lock,omitempty" about:"a name: of the checks with the same lock, one at a time runs on this machine"`
 	Serial bool   `yaml:"serial,omitempty" about:"no other check of coven runs on this machine at the same time"`
-	Reuse  bool   `yaml:"reuse,omitempty" about:"the check does not run while everything that it read is as when it passed before"`
+	Reuse  bool   `yaml:"reuse,omitempty" about:"the check does not run if nothing that it read has changed since it last passed"`
 }
 
 // Of returns checks without limits.

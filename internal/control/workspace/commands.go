@@ -85,7 +85,7 @@ func (c Commands) passedBefore(ctx context.Context, cmd runner.Command) (session
 		return err
 	})
 	if session != "" {
-		_, err = fmt.Fprintf(cmd.Transcript, "not run: everything that it read is as in session %s\n", session)
+		_, err = fmt.Fprintf(cmd.Transcript, "not run: nothing that it read has changed since session %s\n", session)
 	}
 	return session, err
 }

@@ -38,7 +38,7 @@ type input struct {
 	State string `json:"state"`
 }
 
-// separator precedes the inputs in what Write writes. No path contains it.
+// separator precedes the inputs in the output of Write. No path contains it.
 const separator = 0
 
 // Split divides the output of Write into the list of files and the inputs. They are nil if they were not recorded, or not
