@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/internal/board"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
@@ -53,7 +54,7 @@ func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 	if err != nil {
 		return err
 	}
-	source := &tui.Repository{Context: ctx, Project: p, Program: program, Dir: dir, Clock: a.Now}
+	source := &tui.Repository{Repository: &board.Repository{Context: ctx, Project: p, Program: program, Dir: dir, Clock: a.Now}}
 	if err := source.Watch(); err != nil {
 		return err
 	}
