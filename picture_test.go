@@ -33,7 +33,7 @@ var boxes = []box{
 	{"screen", []string{"internal/tui"}},
 	{"board", []string{"internal/board"}},
 	{"scheduler", []string{"internal/control/scheduler"}},
-	{"doctor", []string{"internal/control/archive", "internal/doctor", "internal/control/metrics", "internal/control/storage", "internal/control/approval", "internal/control/proposal", "internal/control/prune", "internal/control/rescue", "internal/control/snapshot", "internal/control/outside", "internal/control/toolcall"}},
+	{"doctor", []string{"internal/control/archive", "internal/doctor", "internal/control/metrics", "internal/control/storage", "internal/control/approval", "internal/control/proposal", "internal/control/prune", "internal/control/rescue", "internal/control/snapshot", "internal/control/outside", "internal/control/review", "internal/control/toolcall"}},
 	{"control", []string{"internal/control"}},
 	{"adapters", []string{"internal/control/*"}},
 	{"project", []string{"internal/project"}},

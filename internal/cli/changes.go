@@ -2,21 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/coven-run/coven/internal/cli/reviewpage"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// PrintDiff prints the change in a task's worktree, or with stat only its files.
-func (a *App) PrintDiff(ctx context.Context, c *control.Controller, id string, stat bool) error {
-	diff, err := c.Diff(ctx, id)
-	if err != nil {
-		return err
-	}
+// PrintDiff prints a difference, or with stat only its files.
+func (a *App) PrintDiff(diff control.Diff, stat bool) error {
 	if stat {
 		return a.printStat(diff.Files)
 	}
@@ -35,7 +33,18 @@ func (a *App) printStat(files []control.FileChange) error {
 	return a.Printf("%s", text.String())
 }
 
+// Review returns the review of a task. If the file with the comments is damaged, it shows the error, and the review has none.
+func (a *App) Review(ctx context.Context, c *control.Controller, task string) (r review.Review, err error) {
+	r, err = review.Of(ctx, c, task)
+	var damaged *review.DamagedError
+	if errors.As(err, &damaged) {
+		a.ShowError(err)
+		r.Page, err = c.Page(ctx, task)
+	}
+	return r, err
+}
+
 // ReviewPage returns the page of a change, wrapped for the terminal.
-func (a *App) ReviewPage(p control.Page) string {
-	return reviewpage.Text(reviewpage.Fit(p, a.width()), a.Color())
+func (a *App) ReviewPage(p control.Page, comments []review.Placed) string {
+	return reviewpage.Text(reviewpage.Fit(p, a.width()), comments, a.Color())
 }

@@ -144,13 +144,13 @@ func (q question) reasoned(ctx context.Context, verdict scheduler.Verdict, label
 func (q question) show(ctx context.Context, key string) error {
 	switch key {
 	case "d", "v":
-		page, err := q.controller.Page(ctx, q.view.Task)
+		r, err := q.app.Review(ctx, q.controller, q.view.Task)
 		if err != nil {
 			return err
 		}
-		text := reviewpage.Diff(page.Diff.Patch, q.app.Color())
+		text := reviewpage.Diff(r.Page.Diff.Patch, q.app.Color())
 		if key == "v" {
-			text = q.app.ReviewPage(page)
+			text = q.app.ReviewPage(r.Page, r.Comments)
 		}
 		if gaveUp := q.app.shown.Alone(ctx, func() { err = q.app.Page(ctx, text) }); gaveUp != nil {
 			return gaveUp

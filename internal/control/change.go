@@ -54,9 +54,16 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 		return nil, Diff{}, err
 	}
 	found, err := diff.Of(ctx, tree, target.Tip)
-	if err != nil {
-		return nil, Diff{}, err
-	}
+	return tree, diffOf(found), err
+}
+
+// Between returns the difference between two trees or commits.
+func (c *Controller) Between(ctx context.Context, from, to string) (Diff, error) {
+	found, err := diff.Between(ctx, c.Project.Repo, from, to)
+	return diffOf(found), err
+}
+
+func diffOf(found diff.Diff) Diff {
 	change := Diff{From: found.From, To: found.To, Patch: found.Patch, PatchID: found.PatchID}
 	if found.Files != nil {
 		change.Files = make([]FileChange, 0, len(found.Files))
@@ -64,7 +71,7 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 	for _, f := range found.Files {
 		change.Files = append(change.Files, FileChange(f))
 	}
-	return tree, change, nil
+	return change
 }
 
 // NoDiff returns an error that says where the change of a task without a worktree is.

@@ -1,16 +1,16 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
@@ -21,14 +21,26 @@ type ReviseRequest struct {
 	Seen session.View // as in ApproveRequest
 	// Comments describe the changes. A comment that begins with FILE:LINE: is about that line.
 	Comments []string
+	Drafts   []Draft // of the person's review
+	Tree     string  // that the person saw; empty if unknown
+}
+
+// Draft is a comment of a person's review, which the agent answers by its ID.
+type Draft struct {
+	ID string
+	reviewer.Finding
 }
 
 // Revise records a person's comments as findings and resumes the session: the agent makes the changes in
 // its conversation, the steps after its work run again, and the session asks for another review. If the session is blocked
 // because its agent failed, the comments are messages to that agent, which goes on.
 func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, error) {
-	changes := changesOf(r.Comments)
-	if len(changes) == 0 {
+	answer := event.MergeDecision{By: c.Project.Env.User(), Tree: r.Tree}
+	for _, d := range r.Drafts {
+		answer.Changes, answer.Comments = append(answer.Changes, d.Finding), append(answer.Comments, d.ID)
+	}
+	answer.Changes = append(answer.Changes, findings.OfComments(r.Comments)...)
+	if len(answer.Changes) == 0 {
 		return Outcome{}, exit.Usagef("coven revise "+shellword.Word(r.Task)+` -m "what to change"`, "a comment is required: it tells the agent what to change")
 	}
 	v, err := c.sessionOf(ctx, r.Task, r.Seen)
@@ -45,14 +57,16 @@ func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, erro
 		return Outcome{}, err // nothing is recorded
 	}
 	if v.Status == session.Blocked && failedAt(v).Kind == "agent" {
+		if len(r.Drafts) > 0 {
+			return Outcome{}, exit.Failedf("coven resume "+shellword.Word(v.Task), "the agent of %s failed and has no change to comment on yet: resume the task first; the comments stay drafts", v.Task)
+		}
 		if _, err := c.Send(v, strings.Join(r.Comments, "\n\n")); err != nil {
 			return Outcome{}, err
 		}
 		return c.resume(ctx, v, budget.Amount{}, Switch{})
 	}
-	answer := event.MergeDecision{By: c.Project.Env.User(), Changes: changes}
 	if v.Review != nil {
-		answer.Patch = v.Review.Patch
+		answer.Patch, answer.Tree = v.Review.Patch, cmp.Or(r.Tree, v.Review.Tree)
 	}
 	return c.answer(ctx, v, answer)
 }
@@ -65,24 +79,4 @@ func failedAt(v session.View) session.Step {
 		}
 	}
 	return session.Step{}
-}
-
-// aboutLine matches a comment about a line: FILE:LINE: TEXT, where the second colon may be
-// missing.
-var aboutLine = lazyregexp.New(`^([^\s:]+):([1-9]\d{0,8}):?(\s+|$)`)
-
-// changesOf returns the findings of comments that are not blank.
-func changesOf(comments []string) []reviewer.Finding {
-	var changes []reviewer.Finding
-	for _, text := range comments {
-		f := reviewer.Finding{Severity: reviewer.Error, Message: strings.TrimSpace(text)}
-		if m := aboutLine.FindStringSubmatch(f.Message); m != nil {
-			f.File, f.Message = m[1], strings.TrimSpace(f.Message[len(m[0]):])
-			f.Line, _ = strconv.Atoi(m[2]) // at most nine digits
-		}
-		if f.Message != "" {
-			changes = append(changes, f)
-		}
-	}
-	return changes
 }

@@ -346,6 +346,8 @@ type MergeDecision struct {
 	Accepted []Finding `json:"accepted,omitempty"`
 	// Changes lists requested changes. It is set only in a ReviewAnswered without approval.
 	Changes []reviewer.Finding `json:"changes,omitempty"`
+	// Comments are the IDs of the comments of the person's review with which Changes begins.
+	Comments []string `json:"comments,omitempty"`
 }
 
 // Finding is a reviewer's finding, with the step that was reviewed.

@@ -24,7 +24,7 @@ const restoring = "restoring-"
 
 // BackUp makes Close copy the record to a store, if anything was written.
 func (s *Session) BackUp(store backup.Store) {
-	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile}
+	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile, ReviewFile}
 	s.copies, s.copied = &store, len(s.Events())
 }
 
@@ -51,7 +51,7 @@ func (s *Session) backUp() {
 // Restore creates the record of a session again from its copy. The error names a copy that is damaged, or belongs to
 // another repository. A session that exists is never changed.
 func Restore(store backup.Store, root, id string, now func() time.Time) error {
-	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile}
+	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile, ReviewFile}
 	if _, err := os.Lstat(filepath.Join(root, Dir, id)); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, fmt.Errorf("session %s exists", id))
 	}

@@ -44,6 +44,9 @@ const (
 	resultsDir   = "results"
 	readsDir     = "reads"
 	rejectedFile = "rejected.diff"
+
+	// ReviewFile is the review of a person, which package review writes.
+	ReviewFile = "review.json"
 )
 
 // LogsDir is the directory of logs in a session's directory.

@@ -1,20 +1,27 @@
 package review
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/review"
+	"github.com/coven-run/coven/internal/exit"
 )
 
 // NewDiff returns the command coven diff.
 func NewDiff(a *cli.App) *cobra.Command {
 	var stat bool
+	var since string
 	cmd := &cobra.Command{
-		Use:               "diff TASK",
-		Short:             "Show what a task changes",
-		Long:              "Show everything that a task's worktree changes: committed, uncommitted and untracked.",
-		Example:           "  coven diff bd-12\n  coven diff bd-12 --stat",
+		Use:   "diff TASK",
+		Short: "Show what a task changes",
+		Long: `Show everything that a task's worktree changes: committed, uncommitted and untracked.
+With --since look only the changes since you last looked at it, on the screen, the page or with coven review
+on a terminal, and with --since turn those of the agent since you last asked for changes.`,
+		Example:           "  coven diff bd-12\n  coven diff bd-12 --stat\n  coven diff bd-12 --since look",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -25,9 +32,34 @@ func NewDiff(a *cli.App) *cobra.Command {
 			if err := control.HideSecrets(p); err != nil {
 				return err
 			}
-			return a.PrintDiff(cmd.Context(), &control.Controller{Project: p}, args[0], stat)
+			diff, err := diffSince(cmd.Context(), &control.Controller{Project: p}, args[0], since)
+			if err != nil {
+				return err
+			}
+			return a.PrintDiff(diff, stat)
 		},
 	}
 	cmd.Flags().BoolVar(&stat, "stat", false, "list the files and the size of their changes")
+	cmd.Flags().StringVar(&since, "since", "", "show only the changes since a `MOMENT`: look (your last one), or turn (the begin of the last one)")
+	cli.Once(cmd, "since")
 	return cmd
+}
+
+// diffSince returns the change of a task, or if since is not empty, only a part of it.
+func diffSince(ctx context.Context, c *control.Controller, task, since string) (control.Diff, error) {
+	if since == "" {
+		return c.Diff(ctx, task)
+	}
+	if since != "look" && since != "turn" {
+		return control.Diff{}, exit.Usagef("coven diff --help", "--since is look or turn, not %q", since)
+	}
+	r, err := review.Of(ctx, c, task)
+	if err != nil {
+		return control.Diff{}, err
+	}
+	tree := r.Last
+	if since == "turn" {
+		tree = r.Turn
+	}
+	return review.Since(ctx, c, r, tree)
 }

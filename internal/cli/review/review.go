@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/control/scheduler"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -17,25 +18,41 @@ import (
 // NewReview returns the command coven review.
 func NewReview(a *cli.App) *cobra.Command {
 	var asJSON bool
+	var o commentOptions
 	cmd := &cobra.Command{
-		Use:   "review [TASK]",
-		Short: "Show a change to decide on: summary, checks, findings and diff",
+		Use:   "review [TASK [TEXT]]",
+		Short: "Show a change to decide on, and comment on its lines",
 		Long: `Show everything needed to decide on a change: the whole request, the agent's summary,
-the findings (first those that block the approval), the checks that ran, the cost and
-the diff. On a terminal it opens in your pager ($PAGER) and then asks. Without TASK:
-list the changes that wait for a review.`,
+the findings (first those that block the approval), your comments, the checks that ran,
+the cost and the diff. On a terminal it opens in your pager ($PAGER) and then asks.
+Without TASK: list the changes that wait for a review.
+
+--comment adds a comment on a line, on lines (a.go:10-14), or on a line that the change
+removes (a.go:-7, by its number in the target). --suggest adds a text that replaces the lines. Comments
+are drafts, which follow their lines when the change goes on, until --send sends all of them to the agent
+at once. It continues in the same worktree and answers each; --drafts shows the answers, and which
+lines have changed since.`,
 		Example: `  coven review
-  coven review bd-12`,
-		Args:              cobra.MaximumNArgs(1),
+  coven review bd-12
+  coven review bd-12 --comment src/main.go:41 "return the error"
+  coven review bd-12 --suggest src/main.go:12 "const limit = 100"
+  coven review bd-12 --send`,
+		Args:              o.args,
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return listReviews(cmd.Context(), a, asJSON)
 			}
-			return a.WithController(cmd.Context(), func(c *control.Controller) error { return reviewTask(cmd.Context(), a, c, args[0], asJSON) })
+			return a.WithController(cmd.Context(), func(c *control.Controller) error {
+				if o.any() {
+					return o.run(cmd, a, c, args, asJSON)
+				}
+				return reviewTask(cmd.Context(), a, c, args[0], asJSON)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	o.flags(cmd)
 	return cmd
 }
 
@@ -66,15 +83,21 @@ func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
 }
 
 func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id string, asJSON bool) error {
-	p, err := c.Page(ctx, id)
+	r, err := a.Review(ctx, c, id)
 	if err != nil {
 		return err
 	}
+	p := r.Page
 	if asJSON {
 		return a.PrintJSON(p)
 	}
-	if err := a.Page(ctx, a.ReviewPage(p)); err != nil {
+	if err := a.Page(ctx, a.ReviewPage(p, r.Comments)); err != nil {
 		return err
+	}
+	if a.Interactive && r.Comments != nil && p.View.Live() {
+		if err := review.Look(r); err != nil {
+			return err
+		}
 	}
 	if !a.Interactive || !control.WaitsForReview(p.View) {
 		return a.Printf("  next: %s\n", p.Next())

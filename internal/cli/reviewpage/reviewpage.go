@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
-// Text returns the page, with a colored diff if color is set.
-func Text(p control.Page, color bool) string {
+// Text returns the page with a person's comments, and a colored diff if color is set.
+func Text(p control.Page, comments []review.Placed, color bool) string {
 	v := p.View
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), control.StateOf(v))
@@ -34,6 +35,9 @@ func Text(p control.Page, color bool) string {
 		}
 	}
 	b.WriteString(openText(p) + "\nFindings:\n" + findingsText(p))
+	if len(comments) > 0 {
+		b.WriteString("\nYour comments:\n" + commentsText(comments, p.Checks))
+	}
 	b.WriteString("\nChecks:\n" + proven(p))
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {
 		fmt.Fprintf(&b, "\nUsed: %s, $%.2f, %s at work\n", terminal.Tokens(u.Tokens()), v.Used.USD, v.Active.Round(time.Second))

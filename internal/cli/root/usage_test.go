@@ -26,6 +26,10 @@ type flagCase struct {
 
 // flagCases has a row for each flag of each command.
 var flagCases = map[string]flagCase{
+	"coven review --comment":            {args: []string{"x", "text"}, absurd: []string{"a.go", "a.go:0", "a.go:3-2"}, code: exit.Usage},
+	"coven review --suggest":            {args: []string{"x", "text"}, absurd: []string{"a.go", "a.go:0", "a.go:3-2"}, code: exit.Usage},
+	"coven review --discard":            {args: []string{"x"}, absurd: []string{"c0"}, code: exit.Failed},
+	"coven diff --since":                {args: []string{"x"}, absurd: []string{"never"}, code: exit.Usage},
 	"coven agents list --domain":        {meaning: "any domain; unknown ones have no agents"},
 	"coven agents tree --tools":         {meaning: "any names; a name that no prefix matches has no agent"},
 	"coven permissions check --agent":   {args: []string{"file.read"}, absurd: []string{"buidl"}, code: exit.Failed},

@@ -1,0 +1,255 @@
+package review
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/worktree/diff"
+)
+
+// place matches the place of a comment: FILE:LINE, FILE:FROM-TO, or FILE:-LINE for a removed line.
+var place = lazyregexp.New(`^(.+):(-?)([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?$`)
+
+// ParsePlace reads the place of a comment: FILE:LINE, FILE:FROM-TO, or with - before the first line, which means lines that the
+// change removes, by their numbers in the target.
+func ParsePlace(text string) (Anchor, error) {
+	m := place.FindStringSubmatch(text)
+	if m == nil {
+		return Anchor{}, fmt.Errorf("%s is not FILE:LINE, FILE:FROM-TO, or FILE:-LINE for a removed line", text)
+	}
+	a := Anchor{Path: m[1], Side: New}
+	if m[2] != "" {
+		a.Side = Old
+	}
+	a.From, _ = strconv.Atoi(m[3]) // at most nine digits
+	if a.To = a.From; m[4] != "" {
+		a.To, _ = strconv.Atoi(m[4])
+	}
+	if a.To < a.From {
+		return a, fmt.Errorf("%s: line %d is before line %d", text, a.To, a.From)
+	}
+	return a, nil
+}
+
+// Place returns the place of an anchor as ParsePlace reads it.
+func (a Anchor) Place() string {
+	text := a.Path + ":"
+	if a.Side == Old {
+		text += "-"
+	}
+	text += strconv.Itoa(a.From)
+	if a.To != a.From {
+		text += "-" + strconv.Itoa(a.To)
+	}
+	return text
+}
+
+// NewComment is a comment to add. The anchor's tree and hash are ignored: the comment is about the present content.
+type NewComment struct {
+	Anchor
+	Text       string
+	Suggestion *string // replaces the lines
+}
+
+// Add adds a draft to the review of a task.
+func Add(ctx context.Context, c *control.Controller, task string, n NewComment) (Comment, error) {
+	p, err := c.Page(ctx, task)
+	if err != nil {
+		return Comment{}, err
+	}
+	again := "coven diff " + shellword.Word(task)
+	if err := check(p, n); err != nil {
+		return Comment{}, exit.Usagef(again, "%w", err)
+	}
+	in := placer{ctx: ctx, repo: c.Project.Repo, page: p}
+	n.Tree = in.present(n.Side)
+	lines, err := in.lines(n.Anchor)
+	if err != nil {
+		return Comment{}, exit.Usagef(again, "%w", err)
+	}
+	n.Hash = hashOf(lines)
+	if n.Side == Old && !in.isRemoved(n.Anchor) {
+		return Comment{}, exit.Usagef(again, "the change does not remove %s", n.Place())
+	}
+	added := Comment{By: c.Project.Env.User(), At: c.Project.Env.Now(), Anchor: n.Anchor, Text: c.Project.Hidden(strings.TrimSpace(n.Text)), Suggestion: n.Suggestion}
+	err = change(p.View.Dir, func(s *state) error {
+		if len(s.Comments) >= maxComments {
+			return exit.Failedf("coven review "+shellword.Word(task)+" --drafts", "the review of %s has %d comments, which is the maximum", task, maxComments)
+		}
+		added.ID = "c" + strconv.Itoa(s.Next)
+		s.Next++
+		s.Comments = append(s.Comments, added)
+		return nil
+	})
+	return added, err
+}
+
+// check returns why a comment cannot be added to a page.
+func check(p control.Page, n NewComment) error {
+	switch {
+	case !p.View.Live():
+		return fmt.Errorf("task %s is over: its review takes no more comments", p.View.Task)
+	case strings.TrimSpace(n.Text) == "" && n.Suggestion == nil:
+		return errors.New("the comment is empty")
+	case len(n.Text) > maxText, n.Suggestion != nil && len(*n.Suggestion) > maxText:
+		return fmt.Errorf("the comment has more than %d bytes", maxText)
+	case n.Suggestion != nil && n.Side == Old:
+		return errors.New("a suggestion cannot replace removed lines: comment on them, or suggest other lines")
+	}
+	return nil
+}
+
+// lines returns the lines of an anchor.
+func (p *placer) lines(a Anchor) ([]string, error) {
+	var content []byte
+	err := fs.ErrNotExist
+	if fs.ValidPath(a.Path) && !strings.ContainsAny(a.Path, "\n\x00") {
+		content, err = diff.FileIn(p.ctx, p.repo, a.Tree, a.Path, maxFile)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s", terminal.Printable(a.Path))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", terminal.Printable(a.Path), err)
+	}
+	lines := linesOf(content)
+	if a.To > len(lines) {
+		return nil, fmt.Errorf("%s has %d lines", terminal.Printable(a.Path), len(lines))
+	}
+	return lines[a.From-1 : a.To], nil
+}
+
+// Discard removes a draft.
+func Discard(ctx context.Context, c *control.Controller, task, id string) (Comment, error) {
+	return edit(ctx, c, task, id, func(s *state, i int) { s.Comments = slices.Delete(s.Comments, i, i+1) })
+}
+
+// Edit replaces the text of a draft.
+func Edit(ctx context.Context, c *control.Controller, task, id, text string) (Comment, error) {
+	if text = strings.TrimSpace(text); text == "" || len(text) > maxText {
+		return Comment{}, exit.Usagef("", "a comment has between 1 and %d bytes", maxText)
+	}
+	return edit(ctx, c, task, id, func(s *state, i int) { s.Comments[i].Text = c.Project.Hidden(text) })
+}
+
+// edit changes a draft, and returns it as it was.
+func edit(ctx context.Context, c *control.Controller, task, id string, by func(s *state, i int)) (old Comment, err error) {
+	v, err := c.Project.Find(ctx, task)
+	if err != nil {
+		return old, err
+	}
+	t, err := turnsOf(v)
+	if err != nil {
+		return old, err
+	}
+	list := "coven review " + shellword.Word(task) + " --drafts"
+	return old, change(v.Dir, func(s *state) error {
+		i := slices.IndexFunc(s.Comments, func(c Comment) bool { return c.ID == id })
+		if i < 0 {
+			return exit.Usagef(list, "the review of %s has no comment %s", task, id)
+		}
+		if _, sent := t.after(id); sent {
+			return exit.Usagef(list, "comment %s was sent to the agent", id)
+		}
+		old = s.Comments[i]
+		by(s, i)
+		return nil
+	})
+}
+
+// Look records that a person looks at the present content of a change.
+func Look(r Review) error {
+	return change(r.Page.View.Dir, func(s *state) error { s.look(r.Page.Diff.To); return nil })
+}
+
+// MarkViewed records whether a person has viewed a file of a change. The mark is removed when the file changes.
+func MarkViewed(r Review, path string, viewed bool) error {
+	mark, ok := marks(r.Page.Diff.Patch)[path]
+	if !ok {
+		return exit.Usagef("", "the change does not contain %s", path)
+	}
+	return change(r.Page.View.Dir, func(s *state) error {
+		if s.Viewed == nil {
+			s.Viewed = map[string]string{}
+		}
+		if s.Viewed[path] = mark; !viewed {
+			delete(s.Viewed, path)
+		}
+		return nil
+	})
+}
+
+// Request returns the request for changes with all drafts of a task, and other texts.
+func Request(ctx context.Context, c *control.Controller, task string, others []string) (control.ReviseRequest, error) {
+	r, err := Of(ctx, c, task)
+	if err != nil {
+		return control.ReviseRequest{}, err
+	}
+	request := control.ReviseRequest{Task: task, Seen: r.Page.View, Tree: r.Page.Diff.To, Comments: others}
+	in := placer{ctx: ctx, repo: c.Project.Repo, page: r.Page}
+	size := 0
+	for _, p := range r.Drafts() {
+		request.Drafts = append(request.Drafts, control.Draft{ID: p.ID, Finding: in.finding(p)})
+		size += len(p.Text) + len(request.Drafts[len(request.Drafts)-1].Suggestion)
+	}
+	again := "coven review " + shellword.Word(task)
+	switch {
+	case len(request.Drafts) == 0:
+		return request, exit.Usagef(again+" --comment FILE:LINE TEXT", "there are no comments to send")
+	case size > maxSent:
+		return request, exit.Usagef(again+" --drafts", "the comments have %d bytes together, at most %d can be sent at once", size, maxSent)
+	}
+	return request, nil
+}
+
+// finding returns a comment as it is shown to the agent. It begins with the comment's ID, with which the agent answers.
+func (p *placer) finding(c Placed) reviewer.Finding {
+	a := c.Now
+	if a.Path == "" {
+		a = c.Anchor
+	}
+	f := reviewer.Finding{Severity: reviewer.Error, File: a.Path, Line: a.From, Message: "[" + c.ID + "] " + c.Text}
+	code := ""
+	if lines, err := p.lines(a); err == nil {
+		code = " (" + oneline.Clip(terminal.Printable(strings.Join(lines, " ⏎ ")), maxQuote) + ")"
+	}
+	switch {
+	case a.Side == Old:
+		f.Line = 0
+		f.Message = fmt.Sprintf("[%s] about %s that the change removes%s: %s", c.ID, numbered(a), code, c.Text)
+	case c.State == Outdated:
+		f.Line = 0
+		f.Message = fmt.Sprintf("[%s] about %s of an earlier version%s: %s", c.ID, numbered(a), code, c.Text)
+	case a.To > a.From:
+		f.Message = fmt.Sprintf("[%s] about %s: %s", c.ID, numbered(a), c.Text)
+	}
+	if c.Suggestion != nil {
+		f.Suggestion = fmt.Sprintf("replace %s by:\n%s", numbered(a), *c.Suggestion)
+		if *c.Suggestion == "" {
+			f.Suggestion = "delete " + numbered(a)
+		}
+	}
+	return f
+}
+
+// maxQuote limits the code that is quoted in a finding, in characters.
+const maxQuote = 300
+
+func numbered(a Anchor) string {
+	if a.To == a.From {
+		return fmt.Sprintf("line %d", a.From)
+	}
+	return fmt.Sprintf("lines %d to %d", a.From, a.To)
+}

@@ -1,0 +1,156 @@
+// Package review keeps a person's review of the change of a task: comments on its lines, the files they have viewed, and the
+// content they last looked at. The comments are drafts until all of them are sent to the agent, in one request for changes.
+//
+// A comment is anchored to lines of a tree. As the change goes on, Of finds these lines in the present content, and says whether
+// the agent has changed them since.
+package review
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree/diff"
+)
+
+// Side is the side of a change on which a commented line is.
+type Side string
+
+// The sides.
+const (
+	New Side = "new" // the content of the worktree
+	Old Side = "old" // the start of the change: the line is removed
+)
+
+// Anchor names lines of a file in a tree.
+type Anchor struct {
+	Tree string `json:"tree"` // object ID of a tree, or of a commit for the side Old
+	Path string `json:"path"`
+	Side Side   `json:"side"`
+	From int    `json:"from"` // first line, from 1
+	To   int    `json:"to"`   // last line
+	Hash string `json:"hash"` // sha256 of the lines, with line feeds between them
+}
+
+// Comment is a person's comment on lines of a change.
+type Comment struct {
+	ID string    `json:"id"` // c1, c2, ... in a session
+	By string    `json:"by"`
+	At time.Time `json:"time"`
+	Anchor
+	Text       string  `json:"text,omitempty"`
+	Suggestion *string `json:"suggestion,omitempty"` // replaces the lines
+}
+
+// State is the state of a comment.
+type State string
+
+// The states of comments. Lines that cannot be found any more count as changed.
+const (
+	Draft     State = "draft"     // not sent
+	Outdated  State = "outdated"  // not sent, and its lines have changed
+	Untouched State = "untouched" // sent, and its lines are the same
+	Moved     State = "moved"     // as Untouched, at another place
+	Addressed State = "addressed" // sent, and its lines have changed since
+)
+
+// Placed is a comment with its place in the present content.
+type Placed struct {
+	Comment
+	State  State  `json:"state"`
+	Now    Anchor `json:"now,omitzero"`     // its present lines; zero if they have changed
+	Commit string `json:"commit,omitempty"` // the commit that addressed it
+	Answer string `json:"answer,omitempty"` // of the agent
+}
+
+// IsSent reports whether the agent has the comment.
+func (p Placed) IsSent() bool { return p.State != Draft && p.State != Outdated }
+
+// Review is a person's review of the change of a task.
+type Review struct {
+	Page     control.Page `json:"page"`
+	Comments []Placed     `json:"comments"`
+	Viewed   []string     `json:"viewed"`         // paths of files that were viewed as they are
+	Last     string       `json:"last,omitempty"` // tree at the last look; empty at the first
+	Turn     string       `json:"turn,omitempty"` // tree before the agent's last turn; empty in the first
+}
+
+// Drafts returns the comments that were not sent.
+func (r Review) Drafts() []Placed {
+	return slices.DeleteFunc(slices.Clone(r.Comments), Placed.IsSent)
+}
+
+// Of returns the review of a task's newest session.
+func Of(ctx context.Context, c *control.Controller, task string) (Review, error) {
+	p, err := c.Page(ctx, task)
+	if err != nil {
+		return Review{}, err
+	}
+	s, err := load(p.View.Dir)
+	if err != nil {
+		return Review{}, err
+	}
+	t, err := turnsOf(p.View)
+	if err != nil {
+		return Review{}, err
+	}
+	r := Review{Page: p, Comments: []Placed{}, Viewed: []string{}, Last: s.last(p.Diff.To), Turn: t.before}
+	place := placer{ctx: ctx, repo: c.Project.Repo, page: p, turns: t, diffs: map[[2]string]diff.Diff{}}
+	for _, comment := range s.Comments {
+		r.Comments = append(r.Comments, place.comment(comment))
+	}
+	for path, mark := range marks(p.Diff.Patch) {
+		if s.Viewed[path] == mark {
+			r.Viewed = append(r.Viewed, path)
+		}
+	}
+	slices.Sort(r.Viewed)
+	return r, nil
+}
+
+// Since returns the difference between a tree, such as Last or Turn of a review, and the present content.
+func Since(ctx context.Context, c *control.Controller, r Review, tree string) (control.Diff, error) {
+	return c.Between(ctx, cmp.Or(tree, r.Page.Diff.From), r.Page.Diff.To)
+}
+
+// turns is the history of a session's comments.
+type turns struct {
+	sent    map[string]int // by ID, the number of results before it was sent
+	results []event.Result // of steps
+	before  string         // tree before the last turn that a person asked for
+}
+
+func turnsOf(v session.View) (turns, error) {
+	t := turns{sent: map[string]int{}}
+	events, err := session.Events(v.Dir, event.ReviewAnswered, event.StepCompleted)
+	if err != nil {
+		return t, err
+	}
+	for _, e := range events {
+		var result event.Result
+		var answer event.MergeDecision
+		switch {
+		case e.Type == event.StepCompleted && e.Decode(&result) == nil:
+			t.results = append(t.results, result)
+		case e.Type == event.ReviewAnswered && e.Decode(&answer) == nil && len(answer.Changes) > 0:
+			t.before = answer.Tree
+			for _, id := range answer.Comments {
+				t.sent[id] = len(t.results)
+			}
+		}
+	}
+	return t, nil
+}
+
+// after returns the results of steps since a comment was sent, and whether it was.
+func (t turns) after(id string) ([]event.Result, bool) {
+	n, ok := t.sent[id]
+	if !ok {
+		return nil, false
+	}
+	return t.results[n:], true
+}
