@@ -112,4 +112,3 @@ func (r *Repository) Start(args []string) (func() (string, error), error) {
 		return string(end), errors.Join(err, readErr, output.Close())
 	}, nil
 }
-

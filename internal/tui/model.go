@@ -277,33 +277,33 @@ func (m *Model) nextThatWaits() {
 
 // act does the action of a key.
 func (m *Model) act(key string) tea.Cmd {
-	all := actions()
-	i := slices.IndexFunc(all, func(a action) bool { return a.key == key })
+	all := board.Actions()
+	i := slices.IndexFunc(all, func(a board.Action) bool { return a.Key == key })
 	if i < 0 {
 		return nil
 	}
 	a := all[i]
 	c, _, ok := m.at()
-	if a.when != nil && (!ok || !a.when(c)) {
-		m.said = a.name + " is not possible for this task now"
+	if a.When != nil && (!ok || !a.When(c)) {
+		m.said = a.Name + " is not possible for this task now"
 		return nil
 	}
 	run := func(m *Model, text string) tea.Cmd {
-		args := a.args(c)
-		if a.ask != "" {
+		args := a.Args(c)
+		if a.Ask != "" {
 			if strings.TrimSpace(text) == "" {
 				m.said = "nothing was done: the text is empty"
 				return nil
 			}
 			args = append(args, text)
 		}
-		return m.run(a.how, args)
+		return m.run(a.Inside, args)
 	}
 	switch {
-	case a.ask != "":
-		m.ask(a.ask+" "+c.Short, "", run)
-	case a.confirm != "":
-		m.confirm(a.confirm+" "+c.Short+"?", run)
+	case a.Ask != "":
+		m.ask(a.Ask+" "+c.Short, "", run)
+	case a.Confirm != "":
+		m.confirm(a.Confirm+" "+c.Short+"?", run)
 	default:
 		return run(m, "")
 	}
@@ -321,18 +321,18 @@ func (m *Model) palette(text string) tea.Cmd {
 	if err != nil || len(args) == 0 {
 		return nil
 	}
-	return m.run(inside, args)
+	return m.run(true, args)
 }
 
-// run runs a command line of coven.
-func (m *Model) run(how how, args []string) tea.Cmd {
+// run runs a command line of coven, inside the terminal or aside.
+func (m *Model) run(inside bool, args []string) tea.Cmd {
 	words := make([]string, len(args))
 	for i, arg := range args {
 		words[i] = shellword.Word(arg)
 	}
 	d := &done{line: "coven " + strings.Join(words, " "), at: m.source.Now()}
 	m.log = append(m.log, d)
-	if how == inside {
+	if inside {
 		return tea.Exec(m.source.Inside(args), func(err error) tea.Msg { return endedMsg{of: d, output: "shown", err: err} })
 	}
 	m.said = d.line + " …"

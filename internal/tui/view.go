@@ -223,9 +223,9 @@ func (m *Model) keys() string {
 	}
 	var names []string
 	c, _, ok := m.at()
-	for _, a := range actions() {
-		if ok && a.when != nil && a.when(c) {
-			names = append(names, a.key+" "+a.name)
+	for _, a := range board.Actions() {
+		if ok && a.When != nil && a.When(c) {
+			names = append(names, a.Key+" "+a.Name)
 		}
 	}
 	names = append(names, "n new task", "R run", "/ filter")
@@ -245,12 +245,12 @@ func (m *Model) help() []string {
 		"", "j k ↑ ↓  move        g G  first, last      1 2 3 4  section", "w  next task that needs you          /  filter, Esc shows all",
 		":  a command line of coven            @  command log     !  shell in the worktree     q  quit", "",
 	}
-	for _, a := range actions() {
-		line := "coven " + strings.Join(a.args(board.Card{Task: "TASK"}), " ")
-		if a.ask != "" {
+	for _, a := range board.Actions() {
+		line := "coven " + strings.Join(a.Args(board.Card{Task: "TASK"}), " ")
+		if a.Ask != "" {
 			line += " TEXT"
 		}
-		rows = append(rows, fmt.Sprintf("%s  %-16s %s", a.key, a.name, styled(dim, line)))
+		rows = append(rows, fmt.Sprintf("%s  %-16s %s", a.Key, a.Name, styled(dim, line)))
 	}
 	return rows
 }
