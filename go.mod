@@ -44,6 +44,7 @@ require (
 	github.com/coder/acp-go-sdk v0.13.5
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/moby/sys/mountinfo v0.7.2
+	rsc.io/qr v0.2.0
 )
 
 require (

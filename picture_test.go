@@ -31,6 +31,7 @@ var boxes = []box{
 	{"commands", []string{"internal/cli/*"}},
 	{"cli", []string{"internal/cli", "internal/cli/reviewpage"}},
 	{"screen", []string{"internal/tui"}},
+	{"page", []string{"internal/web"}},
 	{"board", []string{"internal/board"}},
 	{"scheduler", []string{"internal/control/scheduler"}},
 	{"doctor", []string{"internal/control/archive", "internal/doctor", "internal/control/metrics", "internal/control/storage", "internal/control/approval", "internal/control/proposal", "internal/control/prune", "internal/control/rescue", "internal/control/snapshot", "internal/control/outside", "internal/control/review", "internal/control/toolcall"}},

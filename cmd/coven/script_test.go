@@ -60,6 +60,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"release":   cmdRelease,
 		"requests":  cmdRequests,
 		"pty":       cmdPty,
+		"browse":    cmdBrowse,
 		"await":     cmdAwait,
 		"killcoven": cmdKill,
 		"gitrepo":   cmdGitRepo,

@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -80,6 +82,38 @@ func (r *Repository) Changed() error {
 
 // Cards returns the present cards.
 func (r *Repository) Cards() ([]Card, error) { return Of(r.Context, r.Project, r.Clock()) }
+
+// All returns the cards of all sessions, the newest first.
+func (r *Repository) All() ([]Card, error) {
+	views, err := control.Sessions(r.Project)
+	if err != nil {
+		return nil, err
+	}
+	cards := make([]Card, len(views))
+	for i, v := range views {
+		cards[i] = cardOf(v, nil, r.Clock())
+	}
+	return cards, nil
+}
+
+// ErrNoTask reports a task that has no session and is not on the board.
+var ErrNoTask = errors.New("there is no such task on the board and in the sessions")
+
+// Find returns the card of a task by its ID, of its newest session if it is not on the board. The error may be ErrNoTask.
+func (r *Repository) Find(task string) (Card, error) {
+	cards, err := r.Cards()
+	if err != nil {
+		return Card{}, err
+	}
+	if i := slices.IndexFunc(cards, func(c Card) bool { return c.Task == task }); i >= 0 {
+		return cards[i], nil
+	}
+	v, err := r.Project.Find(r.Context, task)
+	if errors.As(err, new(*project.NoSessionError)) || err == nil && v.Task != task {
+		return Card{}, ErrNoTask
+	}
+	return cardOf(v, nil, r.Clock()), err
+}
 
 // Now returns the time.
 func (r *Repository) Now() time.Time { return r.Clock() }

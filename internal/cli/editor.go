@@ -63,18 +63,35 @@ func (d Draft) write() (path string, err error) {
 	return f.Name(), errors.Join(err, f.Close())
 }
 
+// OpenInEditor opens a directory in $VISUAL or $EDITOR. It reports false if neither is set, or if there is no terminal.
+func (a *App) OpenInEditor(ctx context.Context, dir string) (opened bool, err error) {
+	editor := a.editorSet()
+	if !a.Interactive || editor == "" {
+		return false, nil
+	}
+	return true, a.runEditor(ctx, editor, dir)
+}
+
+// runEditor runs an editor for a file or a directory until it ends.
+func (a *App) runEditor(ctx context.Context, editor, path string) error {
+	cmd := exec.CommandContext(ctx, "sh", "-c", "trap : INT; "+editor+` "$@"`, "sh", path) // Ctrl-C is for the editor alone
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = a.In, os.Stdout, os.Stderr, a.Environ()
+	a.paging.Add(1)
+	defer a.endPaging() // an editor may save and leave on a Ctrl-C
+	if err := a.onTerminal(cmd); err != nil {
+		return cmp.Or(context.Cause(ctx), exit.Failedf("export EDITOR=vi", "the editor failed: %s: %w", editor, err))
+	}
+	return nil
+}
+
 // edited returns the text of a file after the user has edited it.
 func (a *App) edited(ctx context.Context, p *project.Project, file string) (string, error) {
 	editor, err := a.editor(ctx, p)
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", "trap : INT; "+editor+` "$@"`, "sh", file) // Ctrl-C is for the editor alone
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = a.In, os.Stdout, os.Stderr, a.Environ()
-	a.paging.Add(1)
-	defer a.endPaging() // an editor may save and leave on a Ctrl-C
-	if err := a.onTerminal(cmd); err != nil {
-		return "", cmp.Or(context.Cause(ctx), exit.Failedf("export EDITOR=vi", "the editor failed: %s: %w", editor, err))
+	if err := a.runEditor(ctx, editor, file); err != nil {
+		return "", err
 	}
 	data, err := regularfile.Read(file, 2*task.MaxText) // with the help
 	if err != nil {
@@ -88,9 +105,13 @@ func (a *App) edited(ctx context.Context, p *project.Project, file string) (stri
 
 // editor returns the user's editor: $VISUAL, $EDITOR or core.editor of git.
 func (a *App) editor(ctx context.Context, p *project.Project) (string, error) {
-	if set := cmp.Or(strings.TrimSpace(a.Getenv("VISUAL")), strings.TrimSpace(a.Getenv("EDITOR"))); set != "" {
+	if set := a.editorSet(); set != "" {
 		return set, nil
 	}
 	set, err := p.Repo.Editor(ctx)
 	return cmp.Or(set, "vi"), err
+}
+
+func (a *App) editorSet() string {
+	return cmp.Or(strings.TrimSpace(a.Getenv("VISUAL")), strings.TrimSpace(a.Getenv("EDITOR")))
 }
