@@ -118,6 +118,33 @@ func (r *Repository) Find(task string) (Card, error) {
 // Now returns the time.
 func (r *Repository) Now() time.Time { return r.Clock() }
 
+// maxShown limits the output that Output returns.
+const maxShown = 64 << 20
+
+// Output runs a command line of coven that only prints, and returns what it prints. It ends with the face.
+func (r *Repository) Output(args []string) (string, error) {
+	ctx, cancel := context.WithCancel(r.Context)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Program, args...) //nolint:gosec // it is coven
+	cmd.Dir, cmd.WaitDelay = r.Dir, time.Second
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer reader.Close() //nolint:errcheck // read only
+	cmd.Stdout, cmd.Stderr = writer, writer
+	err = cmd.Start()
+	if err := errors.Join(err, writer.Close()); err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(io.LimitReader(reader, maxShown))
+	if err != nil || len(text) == maxShown {
+		cancel() // the rest is not shown
+		return string(text), errors.Join(err, cmd.Wait())
+	}
+	return string(text), cmd.Wait()
+}
+
 // maxOutput limits the end of an output that is shown.
 const maxOutput = 4 << 10
 

@@ -11,6 +11,7 @@ const (
 	Red    = "31"
 	Green  = "32"
 	Yellow = "33"
+	Cyan   = "36"
 )
 
 // Colored returns draw with colors: green for success and landings, red for failures, yellow for warnings.
@@ -53,6 +54,21 @@ func colorOf(e event.Event) string {
 		}
 	case event.Warning:
 		return Yellow
+	}
+	return ""
+}
+
+// DiffColor returns the SGR code that git uses for a line of a diff. It is empty for a line without a color.
+func DiffColor(line string) string {
+	switch {
+	case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+		return "1"
+	case strings.HasPrefix(line, "@@"):
+		return Cyan
+	case strings.HasPrefix(line, "+"):
+		return Green
+	case strings.HasPrefix(line, "-"):
+		return Red
 	}
 	return ""
 }

@@ -11,10 +11,9 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
-	"mvdan.cc/sh/v3/expand"
 
 	"github.com/coven-run/coven/internal/board"
-	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // Source supplies the cards and starts the commands of the screen.
@@ -25,21 +24,16 @@ type Source interface {
 	Changed() error
 	// Start starts a command line of coven aside, and returns how it ends.
 	Start(args []string) (wait func() (output string, err error), err error)
+	// Story returns the story of a card's session, or from its last step on.
+	Story(c board.Card, live bool) Feed
+	// Output returns the output of a command line of coven that only prints.
+	Output(args []string) Feed
 	// Inside returns the command that runs a command line of coven on the terminal, and waits for a key after it.
 	Inside(args []string) tea.ExecCommand
 	// Shell returns the command of the person's shell in a directory.
 	Shell(dir string) tea.ExecCommand
 	Now() time.Time
 }
-
-// A pane covers the list.
-type pane int
-
-const (
-	noPane pane = iota
-	helpPane
-	logPane
-)
 
 // Model is the state of the screen.
 type Model struct {
@@ -50,11 +44,14 @@ type Model struct {
 	selected      string // task
 	filter        string
 	width, height int
-	pane          pane
+	pager         *pager // covers the list; nil for none
+	form          *form  // covers the list; nil for none
 	asks          *question
 	input         textinput.Model
 	log           []*done
 	said          string // the last message
+	mouse         bool   // the mouse scrolls and selects, instead of selecting text
+	reading       *turn
 }
 
 // A question is asked on the last line: for a text if it has a label, else for yes or no.
@@ -82,18 +79,42 @@ type (
 		output string
 		err    error
 	}
-	tickMsg struct{}
+	textMsg struct {
+		of    *pager
+		lines []string
+		err   error
+	}
+	changedNow struct{} // the cards may have changed
+	tickMsg    struct{}
 )
 
 // New returns the screen of a source.
 func New(source Source) Model {
 	input := textinput.New()
 	input.Prompt = ""
-	return Model{source: source, input: input}
+	return Model{source: source, input: input, reading: &turn{busy: true}}
 }
 
 // Init implements tea.Model.
 func (m Model) Init() tea.Cmd { return tea.Batch(m.read, m.await, tick()) }
+
+// changed reads what may have changed. While it is being read, it is read again later.
+func (m *Model) changed() tea.Cmd {
+	pager := m.readPager()
+	if !m.reading.begin() {
+		return pager
+	}
+	return tea.Batch(m.read, pager)
+}
+
+// readPager reads the next lines of the text that is shown.
+func (m *Model) readPager() tea.Cmd {
+	p := m.pager
+	if p == nil || p.feed == nil || !p.read.begin() {
+		return nil
+	}
+	return func() tea.Msg { return p.next() }
+}
 
 func (m Model) read() tea.Msg {
 	cards, err := m.source.Cards()
@@ -107,35 +128,70 @@ func tick() tea.Cmd { return tea.Tick(10*time.Second, func(time.Time) tea.Msg { 
 
 // Update implements tea.Model.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	cmd := m.update(msg)
+	return m, cmd
+}
+
+func (m *Model) update(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = msg.Width, msg.Height
+		m.input.SetWidth(max(m.width/2, 1))
 	case tickMsg:
-		return m, tick()
+		return tick()
 	case cardsMsg:
-		if m.err, m.loaded = msg.err, true; msg.err == nil {
-			m.cards = msg.cards
-		}
-		m.keepSelection()
+		return m.setCards(msg)
 	case changedMsg:
 		if msg.err != nil {
 			m.said = msg.err.Error()
-			return m, m.read
+			return m.changed()
 		}
-		return m, tea.Batch(m.read, m.await)
+		return tea.Batch(m.changed(), m.await)
+	case changedNow:
+		return m.changed()
+	case textMsg:
+		msg.of.add(msg)
+		if msg.of.read.end() {
+			return m.readPager()
+		}
 	case endedMsg:
 		m.end(msg)
-		return m, m.read
+		return m.changed()
 	case tea.KeyPressMsg:
-		cmd := m.key(msg)
-		return m, cmd
+		msg.Text = terminal.Printable(msg.Text) // a text of a person is shown, too
+		return m.key(msg)
+	case tea.MouseClickMsg:
+		m.click(msg.Y)
+	case tea.MouseWheelMsg:
+		m.wheel(map[bool]int{true: 1, false: -1}[msg.Button == tea.MouseWheelDown])
 	case tea.PasteMsg:
-		if m.asks != nil && m.asks.text {
-			m.input.SetValue(m.input.Value() + strings.Join(strings.Fields(msg.Content), " "))
-			m.input.CursorEnd()
-		}
+		return m.paste(msg)
 	}
-	return m, nil
+	return nil
+}
+
+// setCards shows the cards that were read.
+func (m *Model) setCards(msg cardsMsg) tea.Cmd {
+	if m.err, m.loaded = msg.err, true; msg.err == nil {
+		m.cards = msg.cards
+	}
+	m.keepSelection()
+	if m.reading.end() {
+		return m.changed()
+	}
+	return nil
+}
+
+func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
+	msg.Content = terminal.PrintableLines(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(msg.Content))
+	switch {
+	case m.asks != nil && m.asks.text:
+		m.input.SetValue(m.input.Value() + strings.Join(strings.Fields(msg.Content), " "))
+		m.input.CursorEnd()
+	case m.asks == nil && m.form != nil:
+		return m.form.update(msg)
+	}
+	return nil
 }
 
 // end records how a command line ended.
@@ -154,6 +210,9 @@ func (m *Model) end(msg endedMsg) {
 // visible returns the cards that match the filter.
 func (m *Model) visible() []board.Card {
 	words := strings.Fields(strings.ToLower(m.filter))
+	if len(words) == 0 {
+		return m.cards
+	}
 	return slices.DeleteFunc(slices.Clone(m.cards), func(c board.Card) bool {
 		text := strings.ToLower(strings.Join([]string{c.Title, c.Task, c.State, c.Text}, " "))
 		return slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
@@ -178,207 +237,6 @@ func (m *Model) keepSelection() {
 			m.selected = cards[0].Task
 		}
 	}
-}
-
-// key handles a key.
-func (m *Model) key(msg tea.KeyPressMsg) tea.Cmd {
-	if m.asks != nil {
-		return m.answer(msg)
-	}
-	if m.pane != noPane {
-		m.pane = noPane
-		return nil
-	}
-	m.said = ""
-	key := msg.String()
-	if m.navigate(key) {
-		return nil
-	}
-	switch key {
-	case "q", "ctrl+c":
-		return tea.Quit
-	case "/":
-		m.ask("filter", m.filter, func(m *Model, text string) tea.Cmd { m.filter = text; m.keepSelection(); return nil })
-	case ":":
-		m.ask("coven", "", (*Model).palette)
-	case "?":
-		m.pane = helpPane
-	case "@":
-		m.pane = logPane
-	case "!":
-		if c, _, ok := m.at(); ok && c.View.Worktree != "" {
-			return tea.Exec(m.source.Shell(c.View.Worktree), func(error) tea.Msg { return m.read() })
-		}
-		m.said = "this task has no worktree"
-	case "enter":
-		return m.act("v")
-	default:
-		return m.act(key)
-	}
-	return nil
-}
-
-// navigate handles the keys that select a task, and reports whether key is one of them.
-func (m *Model) navigate(key string) bool {
-	switch key {
-	case "j", "down":
-		m.move(1)
-	case "k", "up":
-		m.move(-1)
-	case "pgdown", "ctrl+d":
-		m.move(10)
-	case "pgup", "ctrl+u":
-		m.move(-10)
-	case "g", "home":
-		m.move(-len(m.cards))
-	case "G", "end":
-		m.move(len(m.cards))
-	case "1", "2", "3", "4":
-		m.jump(board.Section(key[0] - '1'))
-	case "w":
-		m.nextThatWaits()
-	case "esc":
-		m.filter = ""
-		m.keepSelection()
-	default:
-		return false
-	}
-	return true
-}
-
-func (m *Model) move(by int) {
-	cards := m.visible()
-	if _, i, ok := m.at(); ok {
-		m.selected = cards[min(max(i+by, 0), len(cards)-1)].Task
-	}
-}
-
-func (m *Model) jump(to board.Section) {
-	for _, c := range m.visible() {
-		if c.Section >= to {
-			m.selected = c.Task
-			return
-		}
-	}
-}
-
-// nextThatWaits selects the next card that needs a person, after the selected one.
-func (m *Model) nextThatWaits() {
-	cards := m.visible()
-	_, i, ok := m.at()
-	for n := range len(cards) {
-		if c := cards[(i+n+1)%len(cards)]; ok && c.Section == board.NeedsYou {
-			m.selected = c.Task
-			return
-		}
-	}
-	m.said = "nothing needs you"
-}
-
-// act does the action of a key.
-func (m *Model) act(key string) tea.Cmd {
-	all := board.Actions()
-	i := slices.IndexFunc(all, func(a board.Action) bool { return a.Key == key })
-	if i < 0 {
-		return nil
-	}
-	a := all[i]
-	c, _, ok := m.at()
-	if a.When != nil && (!ok || !a.When(c)) {
-		m.said = a.Name + " is not possible for this task now"
-		return nil
-	}
-	run := func(m *Model, text string) tea.Cmd {
-		args := a.Args(c)
-		if a.Ask != "" {
-			if strings.TrimSpace(text) == "" {
-				m.said = "nothing was done: the text is empty"
-				return nil
-			}
-			args = append(args, text)
-		}
-		return m.run(a.Inside, args)
-	}
-	switch {
-	case a.Ask != "":
-		m.ask(a.Ask+" "+c.Short, "", run)
-	case a.Confirm != "":
-		m.confirm(a.Confirm+" "+c.Short+"?", run)
-	default:
-		return run(m, "")
-	}
-	return nil
-}
-
-// palette runs a command line that a person types.
-func (m *Model) palette(text string) tea.Cmd {
-	words, err := shellword.Words(text)
-	if err != nil {
-		m.said = err.Error()
-		return nil
-	}
-	args, err := expand.Fields(nil, words...)
-	if err != nil || len(args) == 0 {
-		return nil
-	}
-	return m.run(true, args)
-}
-
-// run runs a command line of coven, inside the terminal or aside.
-func (m *Model) run(inside bool, args []string) tea.Cmd {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = shellword.Word(arg)
-	}
-	d := &done{line: "coven " + strings.Join(words, " "), at: m.source.Now()}
-	m.log = append(m.log, d)
-	if inside {
-		return tea.Exec(m.source.Inside(args), func(err error) tea.Msg { return endedMsg{of: d, output: "shown", err: err} })
-	}
-	m.said = d.line + " …"
-	return func() tea.Msg {
-		wait, err := m.source.Start(args)
-		if err != nil {
-			return endedMsg{of: d, err: err}
-		}
-		output, err := wait()
-		return endedMsg{of: d, output: output, err: err}
-	}
-}
-
-// ask asks for a text.
-func (m *Model) ask(label, text string, answer func(*Model, string) tea.Cmd) {
-	m.asks = &question{label: label + ": ", text: true, answer: answer}
-	m.input.SetValue(text)
-	m.input.CursorEnd()
-	m.input.Focus()
-}
-
-// confirm asks for yes. Every other key means no.
-func (m *Model) confirm(label string, answer func(*Model, string) tea.Cmd) {
-	m.asks = &question{label: label + " (y/N) ", answer: answer}
-}
-
-// answer handles a key while a question is open.
-func (m *Model) answer(msg tea.KeyPressMsg) tea.Cmd {
-	asks, key := m.asks, msg.String()
-	switch {
-	case key == "ctrl+c", key == "esc":
-		m.asks = nil
-	case !asks.text:
-		if m.asks = nil; key == "y" || key == "Y" {
-			return asks.answer(m, "")
-		}
-		m.said = "nothing was done"
-	case key == "enter":
-		m.asks = nil
-		return asks.answer(m, m.input.Value())
-	default:
-		var cmd tea.Cmd
-		m.input, cmd = m.input.Update(msg)
-		return cmd
-	}
-	return nil
 }
 
 // counts describes the numbers of cards by section.

@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -21,6 +22,9 @@ type fakeSource struct {
 	cards   []board.Card
 	started [][]string
 	inside  [][]string
+	shown   [][]string
+	text    []string
+	textErr error
 	fails   error
 }
 
@@ -36,6 +40,13 @@ func (s *fakeSource) Start(args []string) (func() (string, error), error) {
 func (s *fakeSource) Inside(args []string) tea.ExecCommand {
 	s.inside = append(s.inside, args)
 	return nil
+}
+
+func (s *fakeSource) Story(board.Card, bool) Feed { return s.Output(nil) }
+
+func (s *fakeSource) Output(args []string) Feed {
+	s.shown = append(s.shown, args)
+	return func() ([]string, error) { return s.text, s.textErr }
 }
 
 func (s *fakeSource) Shell(string) tea.ExecCommand { return nil }
@@ -80,11 +91,11 @@ func (s *screen) send(msg tea.Msg) {
 	if cmd == nil {
 		return
 	}
-	if _, isKey := msg.(tea.KeyPressMsg); !isKey || s.model.asks != nil {
+	if _, isKey := msg.(tea.KeyPressMsg); !isKey || s.model.asks != nil || s.model.form != nil {
 		return // the blinking cursor, and the loop of reads
 	}
 	switch msg := cmd().(type) {
-	case endedMsg:
+	case endedMsg, textMsg:
 		s.send(msg)
 	case tea.QuitMsg:
 		s.model.said = "quit"
@@ -99,9 +110,15 @@ func (s *screen) press(keys ...string) {
 }
 
 func keyOf(name string) tea.KeyPressMsg {
-	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "up": tea.KeyUp, "backspace": tea.KeyBackspace}
+	named := map[string]rune{"enter": tea.KeyEnter, "esc": tea.KeyEscape, "down": tea.KeyDown, "tab": tea.KeyTab, "up": tea.KeyUp, "backspace": tea.KeyBackspace}
 	if code, ok := named[name]; ok {
 		return tea.KeyPressMsg{Code: code}
+	}
+	if rest, ok := strings.CutPrefix(name, "ctrl+"); ok {
+		return tea.KeyPressMsg{Code: rune(rest[0]), Mod: tea.ModCtrl}
+	}
+	if name == "space" {
+		return tea.KeyPressMsg{Code: ' ', Text: " "}
 	}
 	r := []rune(name)[0]
 	return tea.KeyPressMsg{Code: r, Text: name}
@@ -115,15 +132,7 @@ func TestSizes(t *testing.T) {
 		s := newScreen(t, size[0], size[1])
 		for _, keys := range [][]string{nil, {"j"}, {"?"}, {"x", "@"}, {"x", "G"}, {"/", "c"}} {
 			s.press(keys...)
-			lines := s.model.lines()
-			if len(lines) > size[1] {
-				t.Errorf("%v: %d lines", size, len(lines))
-			}
-			for _, line := range lines {
-				if ansi.StringWidth(line) > size[0] {
-					t.Errorf("%v: too wide: %q", size, line)
-				}
-			}
+			checkFits(t, s)
 			if testing.Verbose() {
 				t.Logf("%v %q\n%s", size, keys, s.text())
 			}
@@ -147,6 +156,13 @@ func TestActions(t *testing.T) {
 		{"r enter", "", "nothing was done: the text is empty"},
 		{"j x n o enter", "reject app-c3d4 --reason no", "landed 1234"},
 		{"j a", "", "approve is not possible for this task now"},
+		{"2 m h i enter", "attach app-e5f6 -m hi", "landed 1234"},
+		{"n A d d tab M o r e tab o k enter t o o ctrl+s", "task add --description More --accept ok --accept too Add", "landed 1234"},
+		{"n ctrl+s", "", "a task needs a title"},
+		{"n - a ctrl+s", "task add -- -a", "landed 1234"},
+		{"n x esc n ctrl+s", "task add x", "landed 1234"},
+		{"n x esc y", "", ""},
+		{"d a y", "approve app-a1b2", "coven approve app-a1b2: landed 1234"},
 		{"j e", "resume app-c3d4", "landed 1234"},
 		{"3 j x", "", "reject is not possible for this task now"},
 		{"2 c y", "cancel app-e5f6", "landed 1234"},
@@ -164,7 +180,7 @@ func TestActions(t *testing.T) {
 		if got := strings.Join(started, "; "); got != test.started || !strings.HasSuffix(s.model.said, test.said) {
 			t.Errorf("%s: ran %q, not %q; said %q", test.keys, got, test.started, s.model.said)
 		}
-		s.press("@")
+		s.press("q", "@")
 		if test.started != "" && !strings.Contains(s.text(), "coven "+test.started) {
 			t.Errorf("%s: not in the log:\n%s", test.keys, s.text())
 		}
@@ -205,21 +221,60 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// Random keys and sizes break nothing, and run no command without a question that was answered.
+// Random keys, pastes, mouse events and sizes break nothing, every view fits into the window, and no command that changes a task
+// runs without a yes or a text.
 func TestRandomKeys(t *testing.T) {
-	keys := []string{"j", "k", "g", "G", "1", "2", "3", "4", "w", "/", "esc", "?", "@", "a", "r", "x", "c", "n", "enter", "down", "up", "backspace", "日", "\u202e", "z"}
+	keys := []string{
+		"j", "k", "g", "G", "1", "2", "3", "4", "w", "/", "esc", "?", "@", "a", "r", "x", "c", "t", "e", "m", "b", "d", "l", "s", "p", "$", "y", "q", "M", "space", "enter",
+		"down", "up", "backspace", "tab", "ctrl+s", "ctrl+u", "日", "\u202e", "z", "Z",
+	}
 	random := rand.New(rand.NewPCG(1, 37))
 	s := newScreen(t, 80, 24)
+	s.source.text, s.source.textErr = diffOf(3, 50), io.EOF
 	for range 5000 {
-		if random.IntN(20) == 0 {
+		asked := s.model.asks
+		before, key := len(s.source.started), ""
+		switch random.IntN(40) {
+		case 0, 1:
 			s.send(tea.WindowSizeMsg{Width: random.IntN(150), Height: random.IntN(50)})
+		case 2:
+			s.send(tea.PasteMsg{Content: "y\n\x1b[31m\u202e\t日本"})
+		case 3:
+			s.send(tea.MouseClickMsg{X: random.IntN(150), Y: random.IntN(50)})
+		case 4:
+			s.send(tea.MouseWheelMsg{Button: tea.MouseWheelDown + tea.MouseButton(random.IntN(2)) - 1})
+		case 5:
+			s.press([]string{"n", "esc", "esc"}[random.IntN(3)])
+		default:
+			if key = keys[random.IntN(len(keys))]; s.model.form != nil && random.IntN(5) == 0 {
+				key = "esc"
+			}
+			s.press(key)
 		}
-		s.press(keys[random.IntN(len(keys))])
-		s.model.View()
+		checkFits(t, s)
+		for _, args := range s.source.started[before:] {
+			text := asked != nil && asked.text && key == "enter"
+			yes := asked != nil && !asked.text && (key == "y" || key == "Y")
+			if free := args[0] == "resume" || args[0] == "snooze" || args[0] == "task"; !free && !text && !yes {
+				t.Errorf("%q ran %q", key, args)
+			}
+		}
 	}
-	for _, args := range s.source.started {
-		if !strings.HasPrefix(strings.Join(args, " "), "revise ") && !strings.HasPrefix(strings.Join(args, " "), "reject ") {
-			t.Error("ran", args)
+	if len(s.source.started) == 0 || len(s.source.shown) == 0 {
+		t.Error("nothing ran")
+	}
+}
+
+// checkFits reports rows that do not fit into the window.
+func checkFits(t *testing.T, s *screen) {
+	t.Helper()
+	lines := s.model.lines()
+	if len(lines) > s.model.height {
+		t.Errorf("%d lines in %d", len(lines), s.model.height)
+	}
+	for _, line := range lines {
+		if strings.Contains(line, "\n") || ansi.StringWidth(line) > s.model.width || strings.Contains(line, "\u202e") {
+			t.Errorf("%dx%d: %q", s.model.width, s.model.height, line)
 		}
 	}
 }

@@ -1,11 +1,12 @@
 package tui
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -15,6 +16,22 @@ import (
 
 // Repository is the Source of a repository.
 type Repository struct{ *board.Repository }
+
+// Story implements Source.
+func (r *Repository) Story(c board.Card, live bool) Feed { return r.Repository.Story(c.View, live) }
+
+// Output implements Source.
+func (r *Repository) Output(args []string) Feed {
+	return func() ([]string, error) {
+		text, err := r.Repository.Output(args)
+		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+		var failed *exec.ExitError
+		if err == nil || errors.As(err, &failed) && text != "" { // the text says why
+			err = io.EOF
+		}
+		return lines, err
+	}
+}
 
 // Inside implements Source.
 func (r *Repository) Inside(args []string) tea.ExecCommand {
@@ -63,6 +80,23 @@ func (h *held) Run() error {
 	_, _ = fmt.Fprintf(h.out, "$ %s\n", printable(h.title)) // a lost terminal ends the screen
 	err := h.cmd.Run()
 	_, _ = fmt.Fprint(h.out, "\nEnter: back to the screen ")
-	_, _ = bufio.NewReader(h.in).ReadString('\n')
+	_, _ = tea.NewProgram(enter{}, tea.WithInput(h.in), tea.WithOutput(io.Discard), tea.WithoutRenderer(), tea.WithoutSignalHandler()).Run() // a lost terminal ends the screen
 	return err
+}
+
+// enter waits for Enter, or a key that leaves. It decodes the keys of all terminals.
+type enter struct{}
+
+// Init implements tea.Model.
+func (enter) Init() tea.Cmd { return nil }
+
+// View implements tea.Model.
+func (enter) View() tea.View { return tea.View{} }
+
+// Update implements tea.Model.
+func (e enter) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if key, ok := msg.(tea.KeyPressMsg); ok && slices.Contains([]string{"enter", "q", "esc", "ctrl+c"}, key.String()) {
+		return e, tea.Quit
+	}
+	return e, nil
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,33 +31,48 @@ func printable(text string) string { return terminal.Printable(oneline.Of(text))
 func (m Model) View() tea.View {
 	view := tea.NewView(strings.Join(m.lines(), "\n"))
 	view.AltScreen, view.WindowTitle = true, "coven"
+	if m.mouse {
+		view.MouseMode = tea.MouseModeCellMotion
+	}
 	return view
 }
+
+// room is the number of rows between the header and the last two lines.
+func (m *Model) room() int { return max(m.height-3, 1) }
 
 // lines returns the whole screen, one string for each row.
 func (m *Model) lines() []string {
 	if m.width == 0 || m.height == 0 {
 		return nil
 	}
-	room := max(m.height-3, 1)
+	room := m.room()
+	var header string
 	var body []string
-	switch m.pane {
-	case helpPane:
-		body = m.help()
-	case logPane:
-		body = m.commandLog(room)
+	switch {
+	case m.form != nil:
+		header, body = styled(bold, "New task"), m.form.rows(m.width, room)
+	case m.pager != nil:
+		body = m.pager.rows(m.width, room) // first, because it scrolls to the end of what it follows
+		header = m.pagerHeader()
 	default:
-		body = m.list(room)
+		header, body = m.header(), m.list()
 	}
 	for len(body) < room {
 		body = append(body, "")
 	}
-	rows := append([]string{m.header()}, body[:room]...)
+	rows := append([]string{header}, body[:room]...)
 	rows = append(rows, m.bottom(), m.keys())
 	for i, row := range rows {
 		rows[i] = ansi.Truncate(row, m.width, "…")
 	}
 	return rows[:min(len(rows), m.height)]
+}
+
+// pagerHeader is the title of a text, and the part of it that is on the screen.
+func (m *Model) pagerHeader() string {
+	right := m.pager.position(m.room())
+	left := ansi.Truncate(printable(m.pager.title), max(m.width-ansi.StringWidth(right)-2, 10), "…")
+	return styled(bold, pad(left, m.width-ansi.StringWidth(right))) + styled(dim, right)
 }
 
 func (m *Model) header() string {
@@ -68,7 +84,7 @@ func (m *Model) header() string {
 }
 
 // list returns the list of cards, and the description of the selected one.
-func (m *Model) list(room int) []string {
+func (m *Model) list() []string {
 	switch {
 	case m.err != nil:
 		return []string{"", styled(red, printable(m.err.Error()))}
@@ -79,14 +95,14 @@ func (m *Model) list(room int) []string {
 	case len(m.cards) == 0:
 		return []string{"", "no tasks yet: n adds one, R runs those that are ready"}
 	}
-	width, height := m.width, room
-	detail := m.detail()
+	width := m.width
 	if m.width >= wide {
 		width = m.width * 3 / 5
-	} else {
-		height = max(room-min(len(detail), room/3)-1, 1)
 	}
-	rows := m.rows(width, height)
+	rows, detail := []string{}, m.detail()
+	for _, e := range m.window(m.listHeight()) {
+		rows = append(rows, m.draw(e, width))
+	}
 	if m.width < wide {
 		rows = append(rows, styled(dim, strings.Repeat("─", m.width)))
 		return append(rows, detail...)
@@ -101,27 +117,49 @@ func (m *Model) list(room int) []string {
 	return rows
 }
 
-// rows returns height rows of the list, with the selected card among them.
-func (m *Model) rows(width, height int) []string {
-	var all []string
+// listHeight returns the number of rows of the list: all, or those above the description.
+func (m *Model) listHeight() int {
+	if m.width >= wide {
+		return m.room()
+	}
+	return max(m.room()-min(len(m.detail()), m.room()/3)-1, 1)
+}
+
+// An entry is a row of the list: a card, the heading of a section, or nothing.
+type entry struct {
+	card    board.Card
+	heading string
+}
+
+// window returns height rows of the list, with the selected card among them.
+func (m *Model) window(height int) []entry {
+	var all []entry
 	selected, section := 0, board.Section(-1)
 	for _, c := range m.visible() {
 		if c.Section != section {
 			if section = c.Section; len(all) > 0 {
-				all = append(all, "")
+				all = append(all, entry{})
 			}
-			all = append(all, styled(bold, fmt.Sprintf("%d %s", c.Section+1, c.Section)))
+			all = append(all, entry{heading: fmt.Sprintf("%d %s", c.Section+1, c.Section)})
 		}
 		if c.Task == m.selected {
 			selected = len(all)
 		}
-		all = append(all, m.row(c, width))
+		all = append(all, entry{card: c})
 	}
 	all = all[max(selected-height+1, 0):]
-	for len(all) < height {
-		all = append(all, "")
+	return append(all, make([]entry, max(height-len(all), 0))...)[:height]
+}
+
+// draw returns the text of a row of the list.
+func (m *Model) draw(e entry, width int) string {
+	switch {
+	case e.heading != "":
+		return styled(bold, e.heading)
+	case e.card.Task == "":
+		return ""
 	}
-	return all[:height]
+	return m.row(e.card, width)
 }
 
 // row is the line of a card: its title, its question or action, its time and cost, and its ID.
@@ -200,12 +238,18 @@ func (m *Model) detail() []string {
 func (m *Model) bottom() string {
 	switch c, _, ok := m.at(); {
 	case m.asks != nil && m.asks.text:
-		return styled(bold, m.asks.label) + m.input.View()
+		label := ansi.Truncate(m.asks.label, max(m.width-m.input.Width()-2, 8), "…: ")
+		return styled(bold, label) + m.input.View()
 	case m.asks != nil:
-		return styled(bold, m.asks.label)
+		const choice = " (y/N) "
+		return styled(bold, ansi.Truncate(m.asks.label, max(m.width-len(choice), 8), "…")+choice)
 	case m.said != "":
 		return printable(m.said)
-	case ok && c.Next != "":
+	case m.form != nil:
+		return styled(dim, "$ "+printable(commandLine(m.form.args())))
+	case m.pager != nil && m.pager.line != "":
+		return styled(dim, "$ "+printable(m.pager.line))
+	case m.pager == nil && ok && c.Next != "":
 		return styled(dim, "next: "+c.Next)
 	}
 	return ""
@@ -214,61 +258,78 @@ func (m *Model) bottom() string {
 // keys names the keys that are useful now.
 func (m *Model) keys() string {
 	switch {
-	case m.pane != noPane:
-		return styled(dim, "any key: back")
 	case m.asks != nil && m.asks.text:
 		return styled(dim, "Enter: done  Esc: back")
 	case m.asks != nil:
 		return styled(dim, "y: yes  any other key: no")
+	case m.form != nil:
+		return styled(dim, "Ctrl-S: add  Tab: next field  Esc: back")
+	case m.pager != nil && m.pager.style != nil:
+		return m.fit(m.useful("v", "d", "l", "s", "y"), "j k scroll", "g G", "n p file", "/ search", "q back")
+	case m.pager != nil:
+		return m.fit(nil, "j k scroll", "g G", "/ search", "q back")
 	}
-	var names []string
+	return m.fit(append(m.useful(), "n new task", "R run", "/ filter"), "? keys", "q quit")
+}
+
+// useful names the actions that make sense for the selected task, except for some keys.
+func (m *Model) useful(except ...string) (names []string) {
 	c, _, ok := m.at()
+	seen := map[string]bool{}
+	for _, key := range except {
+		seen[key] = true
+	}
 	for _, a := range board.Actions() {
-		if ok && a.When != nil && a.When(c) {
+		if ok && a.When != nil && !seen[a.Key] && a.When(c) {
+			seen[a.Key] = true
 			names = append(names, a.Key+" "+a.Name)
 		}
 	}
-	names = append(names, "n new task", "R run", "/ filter")
-	const last = "? keys  q quit"
-	line := ""
+	return names
+}
+
+// fit returns the first names for which there is room before the last ones.
+func (m *Model) fit(names []string, last ...string) string {
+	line, end := "", strings.Join(last, "  ")
 	for _, name := range names {
-		if ansi.StringWidth(line+name+"  "+last) > m.width {
+		if ansi.StringWidth(line+name+"  "+end) > m.width {
 			break
 		}
 		line += name + "  "
 	}
-	return styled(dim, line+last)
+	return styled(dim, line+end)
 }
 
-func (m *Model) help() []string {
-	rows := []string{
-		"", "j k ↑ ↓  move        g G  first, last      1 2 3 4  section", "w  next task that needs you          /  filter, Esc shows all",
-		":  a command line of coven            @  command log     !  shell in the worktree     q  quit", "",
+// help lists the keys.
+func help() []string {
+	lines := []string{
+		"j k ↑ ↓    move           g G    first, last", "1 2 3 4    section        w      next task that needs you", "/          filter         Esc    shows all",
+		":          command line   @      command log", "!          shell in the worktree", "M          mouse on or off q      quit", "",
 	}
 	for _, a := range board.Actions() {
 		line := "coven " + strings.Join(a.Args(board.Card{Task: "TASK"}), " ")
 		if a.Ask != "" {
 			line += " TEXT"
 		}
-		rows = append(rows, fmt.Sprintf("%s  %-16s %s", a.Key, a.Name, styled(dim, line)))
+		line = fmt.Sprintf("%s  %-15s  %s", a.Key, a.Name, line)
+		lines = append(lines, line)
 	}
-	return rows
+	return lines
 }
 
-// commandLog lists the last command lines that the screen has run.
-func (m *Model) commandLog(room int) []string {
-	rows := []string{"", styled(bold, "Command log")}
-	if len(m.log) == 0 {
-		rows = append(rows, "no command has run yet")
-	}
-	for _, d := range m.log[max(len(m.log)-max(room-2, 0), 0):] {
+// commandLog lists the command lines that the screen has run, the latest first.
+func (m *Model) commandLog() (lines []string) {
+	for _, d := range slices.Backward(m.log) {
 		result := d.result
 		if result == "" {
 			result = "running"
 		}
-		rows = append(rows, fmt.Sprintf("%s  %s  %s", d.at.Local().Format(time.TimeOnly), printable(d.line), styled(dim, result)))
+		lines = append(lines, fmt.Sprintf("%s  %s  %s", d.at.Local().Format(time.TimeOnly), printable(d.line), result))
 	}
-	return rows
+	if lines == nil {
+		return []string{"no command has run yet"}
+	}
+	return lines
 }
 
 // age returns the time since a card came into its state, or "" if its task has not begun.

@@ -97,20 +97,7 @@ func Diff(patch string, color bool) string {
 		return strings.Join(lines, "\n")
 	}
 	for i, line := range lines {
-		code := ""
-		switch {
-		case strings.HasPrefix(line, "diff "), strings.HasPrefix(line, "index "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
-			code = "1"
-		case strings.HasPrefix(line, "@@"):
-			code = "36"
-		case strings.HasPrefix(line, "+"):
-			code = "32"
-		case strings.HasPrefix(line, "-"):
-			code = "31"
-		}
-		if code != "" {
-			lines[i] = "\x1b[" + code + "m" + line + "\x1b[m"
-		}
+		lines[i] = terminal.Color(line, terminal.DiffColor(line))
 	}
 	return strings.Join(lines, "\n")
 }
