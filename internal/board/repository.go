@@ -30,8 +30,11 @@ type Repository struct {
 	watcher *fsnotify.Watcher
 }
 
-// Watch begins to watch the records. Close ends it.
+// Watch begins to watch the records, and hides secrets from then on. Close ends it.
 func (r *Repository) Watch() (err error) {
+	if err := control.HideSecrets(r.Project); err != nil {
+		return err
+	}
 	if r.watcher, err = fsnotify.NewWatcher(); err != nil {
 		return fmt.Errorf("watch the sessions: %w", err)
 	}

@@ -82,19 +82,20 @@ func answerArgs(task string, n int, answer, reason string) []string {
 func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 	task, key, c := r.PathValue("task"), r.PathValue("key"), board.Card{}
 	all := board.Actions()
-	i := slices.IndexFunc(all, func(a board.Action) bool { return a.Key == key && !a.Inside && (a.When == nil) == (task == "") })
-	if i < 0 {
+	all = slices.DeleteFunc(all, func(a board.Action) bool { return a.Key != key || a.Inside || (a.When == nil) != (task == "") })
+	if len(all) == 0 {
 		refuse(w, http.StatusNotFound, "there is no such action")
 		return
 	}
+	i := 0
 	if task != "" {
 		var err error
 		if c, err = s.options.Source.Find(task); err != nil {
 			s.fail(w, err)
 			return
 		}
-		if !all[i].When(c) {
-			refuse(w, http.StatusConflict, all[i].Name+" is not possible for this task now: it is "+c.State)
+		if i = slices.IndexFunc(all, func(a board.Action) bool { return a.When(c) }); i < 0 {
+			refuse(w, http.StatusConflict, all[len(all)-1].Name+" is not possible for this task now: it is "+c.State)
 			return
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/control/review"
 )
 
 //go:embed assets
@@ -31,6 +32,13 @@ type Source interface {
 	All() ([]board.Card, error)
 	// Find returns the card of a task by its ID, or board.ErrNoTask.
 	Find(task string) (board.Card, error)
+	// Review returns the review of a task's change, and the files of a part of it. If last is not empty, it is the tree of the
+	// last look.
+	Review(task string, extent review.Extent, last string) (review.Review, []review.File, error)
+	// Viewed records whether the person has viewed a file of a change as it is.
+	Viewed(of review.Review, path string, viewed bool) error
+	// Looked records that the person has looked at the present content of a change.
+	Looked(of review.Review) error
 	// Changed waits until the cards may have changed. It is for one caller.
 	Changed() error
 	// Start starts a command line of coven that outlives the page, and returns how it ends.
@@ -70,11 +78,17 @@ func New(o Options) *Server {
 	s.mux.HandleFunc("GET /costs", s.showCosts)
 	s.mux.HandleFunc("GET /task/{task}", s.showTask)
 	s.mux.HandleFunc("GET /task/{task}/log", s.showLog)
+	s.mux.HandleFunc("GET /task/{task}/review", s.showReview)
+	s.mux.HandleFunc("GET /task/{task}/review/file", s.showFile)
 	s.mux.HandleFunc("GET /events", s.streamEvents)
 	s.mux.HandleFunc("POST /tasks", s.addTask)
 	s.mux.HandleFunc("POST /do/{key}", s.act)
 	s.mux.HandleFunc("POST /task/{task}/do/{key}", s.act)
 	s.mux.HandleFunc("POST /task/{task}/budget", s.addBudget)
+	s.mux.HandleFunc("POST /task/{task}/comments", s.addComment)
+	s.mux.HandleFunc("POST /task/{task}/comments/{id}/discard", s.discardComment)
+	s.mux.HandleFunc("POST /task/{task}/send", s.sendComments)
+	s.mux.HandleFunc("POST /task/{task}/viewed", s.markViewed)
 	s.mux.HandleFunc("POST /task/{task}/approvals/{n}/{answer}", s.answer)
 	return s
 }
