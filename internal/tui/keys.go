@@ -14,7 +14,6 @@ import (
 
 // key handles a key.
 func (m *Model) key(msg tea.KeyPressMsg) tea.Cmd {
-	key := msg.String()
 	switch {
 	case m.asks != nil:
 		return m.answer(msg)
@@ -22,12 +21,20 @@ func (m *Model) key(msg tea.KeyPressMsg) tea.Cmd {
 		return m.fill(msg)
 	}
 	m.said = ""
-	if m.pager != nil {
+	switch key := msg.String(); {
+	case m.pager != nil:
 		return m.page(key)
-	}
-	if m.navigate(key) {
+	case m.review != nil:
+		return m.review.key(m, key)
+	case m.navigate(key):
 		return nil
+	default:
+		return m.listKey(key)
 	}
+}
+
+// listKey handles a key of the list that selects no task.
+func (m *Model) listKey(key string) tea.Cmd {
 	switch key {
 	case "q", "ctrl+c":
 		return tea.Quit
@@ -49,12 +56,23 @@ func (m *Model) key(msg tea.KeyPressMsg) tea.Cmd {
 			return tea.Exec(m.source.Shell(c.View.Worktree), func(error) tea.Msg { return changedNow{} })
 		}
 		m.said = "this task has no worktree"
-	case "enter":
+	case "enter", "v":
+		if c, _, ok := m.at(); ok && c.View.Worktree != "" {
+			return m.openReview(c)
+		}
 		return m.act("v")
 	default:
 		return m.act(key)
 	}
 	return nil
+}
+
+// openReview shows the review of a card's change.
+func (m *Model) openReview(c board.Card) tea.Cmd {
+	m.record([]string{"review", c.Task}).result = "shown"
+	m.review = newReviewView(c.Task)
+	m.review.updated = c.View.Updated
+	return m.review.load(m.source)
 }
 
 // page handles a key while a text is shown. The keys of its task work, too.
@@ -320,7 +338,9 @@ func (m *Model) answer(msg tea.KeyPressMsg) tea.Cmd {
 	asks, key := m.asks, msg.String()
 	switch {
 	case key == "ctrl+c", key == "esc":
-		m.asks = nil
+		if m.asks = nil; asks.left != nil {
+			asks.left(m.input.Value())
+		}
 	case !asks.text:
 		if m.asks = nil; key == "y" || key == "Y" {
 			return asks.answer(m, "")

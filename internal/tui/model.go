@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
@@ -28,6 +29,13 @@ type Source interface {
 	Story(c board.Card, live bool) Feed
 	// Output returns the output of a command line of coven that only prints.
 	Output(args []string) Feed
+	// Review returns the review of a task's change, and the files of a part of it. If last is not empty, it is the tree of the
+	// last look.
+	Review(task string, extent review.Extent, last string) (review.Review, []review.File, error)
+	// Viewed records whether the person has viewed a file of a change as it is.
+	Viewed(of review.Review, path string, viewed bool) error
+	// Looked records that the person has looked at the present content of a change.
+	Looked(of review.Review) error
 	// Inside returns the command that runs a command line of coven on the terminal, and waits for a key after it.
 	Inside(args []string) tea.ExecCommand
 	// Shell returns the command of the person's shell in a directory.
@@ -44,8 +52,9 @@ type Model struct {
 	selected      string // task
 	filter        string
 	width, height int
-	pager         *pager // covers the list; nil for none
-	form          *form  // covers the list; nil for none
+	pager         *pager      // covers the list; nil for none
+	form          *form       // covers the list; nil for none
+	review        *reviewView // covers the list; nil for none
 	asks          *question
 	input         textinput.Model
 	log           []*done
@@ -59,6 +68,7 @@ type question struct {
 	label  string
 	text   bool
 	answer func(m *Model, text string) tea.Cmd
+	left   func(text string) // is called with an unfinished text; nil if it is not needed
 }
 
 // done is a command line that the screen has run.
@@ -154,8 +164,13 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		if msg.of.read.end() {
 			return m.readPager()
 		}
+	case reviewMsg:
+		return msg.of.take(msg, m.source)
 	case endedMsg:
 		m.end(msg)
+		if m.review != nil {
+			return tea.Batch(m.changed(), m.review.load(m.source))
+		}
 		return m.changed()
 	case tea.KeyPressMsg:
 		msg.Text = terminal.Printable(msg.Text) // a text of a person is shown, too
@@ -176,10 +191,21 @@ func (m *Model) setCards(msg cardsMsg) tea.Cmd {
 		m.cards = msg.cards
 	}
 	m.keepSelection()
+	cmd := m.readReview()
 	if m.reading.end() {
-		return m.changed()
+		return tea.Batch(m.changed(), cmd)
 	}
-	return nil
+	return cmd
+}
+
+// readReview reads the review that is shown if its session has changed.
+func (m *Model) readReview() tea.Cmd {
+	c, _, ok := m.at()
+	if m.review == nil || !ok || c.Task != m.review.task || c.View.Updated.Equal(m.review.updated) {
+		return nil
+	}
+	m.review.updated = c.View.Updated
+	return m.review.load(m.source)
 }
 
 func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {

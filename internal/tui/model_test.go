@@ -26,6 +26,8 @@ type fakeSource struct {
 	text    []string
 	textErr error
 	fails   error
+	viewed  []string
+	looked  int
 }
 
 func (s *fakeSource) Cards() ([]board.Card, error) { return s.cards, s.fails }
@@ -95,7 +97,7 @@ func (s *screen) send(msg tea.Msg) {
 		return // the blinking cursor, and the loop of reads
 	}
 	switch msg := cmd().(type) {
-	case endedMsg, textMsg:
+	case endedMsg, textMsg, reviewMsg:
 		s.send(msg)
 	case tea.QuitMsg:
 		s.model.said = "quit"

@@ -54,6 +54,8 @@ func (m *Model) lines() []string {
 	case m.pager != nil:
 		body = m.pager.rows(m.width, room) // first, because it scrolls to the end of what it follows
 		header = m.pagerHeader()
+	case m.review != nil:
+		header, body = m.review.header(), m.review.lines(m.width, room)
 	default:
 		header, body = m.header(), m.list()
 	}
@@ -268,6 +270,8 @@ func (m *Model) keys() string {
 		return m.fit(m.useful("v", "d", "l", "s", "y"), "j k scroll", "g G", "n p file", "/ search", "q back")
 	case m.pager != nil:
 		return m.fit(nil, "j k scroll", "g G", "/ search", "q back")
+	case m.review != nil:
+		return m.fit(reviewKeys[:len(reviewKeys)-2], reviewKeys[len(reviewKeys)-2:]...)
 	}
 	return m.fit(append(m.useful(), "n new task", "R run", "/ filter"), "? keys", "q quit")
 }
