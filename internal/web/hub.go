@@ -8,20 +8,20 @@ import (
 
 // hub passes each change on to all streams. It needs no memory for slow ones: a stream asks for the present version.
 type hub struct {
-	boot int64 // tells the versions of two processes apart
+	boot string // tells the versions of two processes apart
 
 	mu      sync.Mutex
 	n       int
 	changed chan struct{} // is closed by the next change
 }
 
-func newHub(boot int64) *hub { return &hub{boot: boot, changed: make(chan struct{})} }
+func newHub(boot string) *hub { return &hub{boot: boot, changed: make(chan struct{})} }
 
 // version returns the present version, and a channel that is closed when it is no longer the present one.
 func (h *hub) version() (string, <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return fmt.Sprintf("%x.%d", h.boot, h.n), h.changed
+	return fmt.Sprintf("%s.%d", h.boot, h.n), h.changed
 }
 
 // tell makes a new version.

@@ -5,6 +5,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"embed"
 	"errors"
@@ -72,7 +73,7 @@ type Server struct {
 
 // New returns the page.
 func New(o Options) *Server {
-	s := &Server{options: o, guard: newGuard(o), hub: newHub(o.Source.Now().UnixNano()), mux: http.NewServeMux(), beat: 15 * time.Second}
+	s := &Server{options: o, guard: newGuard(o), hub: newHub(rand.Text()), mux: http.NewServeMux(), beat: 15 * time.Second}
 	s.mux.Handle("GET "+assetsPath, http.FileServerFS(assets))
 	s.mux.HandleFunc("GET /{$}", s.showBoard)
 	s.mux.HandleFunc("GET /costs", s.showCosts)

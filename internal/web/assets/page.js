@@ -67,11 +67,11 @@ function replace(page) {
     return;
   }
   at = page.body.dataset.at;
-  for (const part of page.querySelectorAll("[data-live]")) {
+  const parts = [...page.querySelectorAll("[data-live]")]; // they leave the page when they are shown
+  for (const [i, part] of parts.entries()) {
     const old = document.getElementById(part.id);
     if (!old) {
-      const before = page.querySelectorAll("[data-live]");
-      const next = [...before].slice([...before].indexOf(part) + 1).map((p) => document.getElementById(p.id)).find(Boolean);
+      const next = parts.slice(i + 1).map((p) => document.getElementById(p.id)).find(Boolean);
       if (next) next.before(part);
       continue;
     }
@@ -87,7 +87,7 @@ function replace(page) {
     if (fresh) form.elements.nonce.value = fresh.value;
   }
   for (const old of document.querySelectorAll("[data-live]")) {
-    if (!page.getElementById(old.id) && !isWriting(old)) old.remove();
+    if (!parts.some((part) => part.id === old.id) && !isWriting(old)) old.remove();
   }
 }
 
