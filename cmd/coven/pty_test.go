@@ -27,7 +27,7 @@ import (
 //
 // TEXT              type TEXT and Enter
 // ^C                type one control character
-// keys TEXT         type TEXT exactly, where \n is Enter, \e Esc, [[ and ]] mark a paste
+// keys TEXT         type TEXT exactly, where \n is Enter, \t Tab, \e Esc, [[ and ]] mark a paste
 // paste FILE        paste the content of FILE, and type Enter
 // hangup            close the terminal
 // size WIDTHxHEIGHT change the size of the window
@@ -97,7 +97,7 @@ func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) er
 	case strings.HasPrefix(do, "^"):
 		return typed(master, string(rune(do[1]-'@')))
 	case word == "keys":
-		return typed(master, strings.NewReplacer(`\n`, "\r", `\e`, "\x1b", "[[", "\x1b[200~", "]]", "\x1b[201~").Replace(rest))
+		return typed(master, strings.NewReplacer(`\n`, "\r", `\t`, "\t", `\e`, "\x1b", "[[", "\x1b[200~", "]]", "\x1b[201~").Replace(rest))
 	case word == "paste":
 		return typed(master, "\x1b[200~"+strings.ReplaceAll(ts.ReadFile(rest), "\n", "\r")+"\x1b[201~\r")
 	case do == "hangup":

@@ -48,6 +48,7 @@ func Actions() []Action {
 			return slices.Concat(words[:1], []string{c.Task}, words[1:])
 		}
 	}
+	asking := func(c Card) bool { return c.Section == NeedsYou && c.View.Dir != "" }
 	asked := func(c Card) bool { _, ok := c.asks(); return ok }
 	answer := func(words ...string) func(c Card) []string {
 		return func(c Card) []string {
@@ -77,6 +78,9 @@ func Actions() []Action {
 		{Key: "t", Name: "retry", When: func(c Card) bool { return begun(c) && c.Section == NeedsYou }, Args: task("retry"), Confirm: "retry"},
 		{Key: "b", Name: "budget", When: func(c Card) bool { return c.View.Shown().Reason == event.WaitBudget }, Args: task("resume", "--budget"), Ask: "larger budget for", Suggest: func(c Card) string { return c.View.More }},
 		{Key: "m", Name: "message", When: func(c Card) bool { return c.View.Status == session.Running }, Args: task("attach", "-m"), Ask: "message to the agent of"},
+		{Key: "z", Name: "snooze", When: asking, Args: task("snooze")},
+		{Key: "Z", Name: "dismiss", When: asking, Args: task("snooze", "--until-changed")},
+		{Key: "z", Name: "wake", When: func(c Card) bool { return c.Snoozed }, Args: task("snooze", "--off")},
 		{Key: "o", Name: "attach", Inside: true, When: func(c Card) bool { return c.View.Status == session.Running }, Args: task("attach")},
 		{Key: "d", Name: "diff", Inside: true, Reads: true, When: begun, Args: task("diff")},
 		{Key: "l", Name: "live", Inside: true, Reads: true, When: begun, Args: task("logs", "-f")},

@@ -46,6 +46,9 @@ type Card struct {
 	Cost    float64
 	Since   time.Time // when it came into its state; zero if it has not begun
 
+	Snoozed bool      // a person snoozed its question
+	Wakes   time.Time // when the snooze ends; zero if the time does not end it
+
 	View session.View // zero if it has not begun
 }
 
@@ -61,7 +64,7 @@ func Of(ctx context.Context, p *project.Project, now time.Time) ([]Card, error) 
 	}
 	cards, seen := []Card{}, map[string]bool{}
 	for _, v := range o.Sessions { // newest first
-		c := cardOf(v, o.Short, now)
+		c := cardOf(v, o.Short, now).sleep(now)
 		if isShown(v, now) && !seen[v.Task] {
 			cards = append(cards, c)
 		}

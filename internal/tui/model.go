@@ -148,6 +148,10 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		m.width, m.height = msg.Width, msg.Height
 		m.input.SetWidth(max(m.width/2, 1))
 	case tickMsg:
+		now := m.source.Now()
+		if slices.ContainsFunc(m.cards, func(c board.Card) bool { return !c.Wakes.IsZero() && !now.Before(c.Wakes) }) {
+			return tea.Batch(tick(), m.changed())
+		}
 		return tick()
 	case cardsMsg:
 		return m.setCards(msg)

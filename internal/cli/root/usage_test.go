@@ -77,6 +77,7 @@ var flagCases = map[string]flagCase{
 	"coven revise --message":            {args: []string{"t"}, meaning: "what to change"},
 	"coven reject --reason":             {args: []string{"t"}, meaning: "a text for the next attempt"},
 	"coven attach --message":            {args: []string{"t"}, meaning: "a text for the agent"},
+	"coven snooze --for":                {args: []string{"t"}, absurd: []string{"0s", "-1h", "x", "1y"}, code: exit.Usage},
 	"coven revert --path":               {args: []string{"t"}, absurd: []string{"../x", "/etc/passwd", "."}, code: exit.Usage},
 	"coven rescue restore --to":         {args: []string{"t"}, absurd: []string{"nothing is stored"}, code: exit.Failed},
 	"coven events --since":              {absurd: []string{"-1", "x"}, code: exit.Usage},
