@@ -29,8 +29,8 @@ func (a Action) Subject(c Card) string {
 	return c.Short
 }
 
-// asks returns the oldest open question of an agent about a tool call. ok is false if there is none.
-func (c Card) asks() (q session.Approval, ok bool) {
+// Asks returns the oldest open question of an agent about a tool call. ok is false if there is none.
+func (c Card) Asks() (q session.Approval, ok bool) {
 	if open := c.View.OpenApprovals(); c.View.Status == session.Running && len(open) > 0 {
 		return open[0], true
 	}
@@ -49,18 +49,18 @@ func Actions() []Action {
 		}
 	}
 	asking := func(c Card) bool { return c.Section == NeedsYou && c.View.Dir != "" }
-	asked := func(c Card) bool { _, ok := c.asks(); return ok }
+	asked := func(c Card) bool { _, ok := c.Asks(); return ok }
 	answer := func(words ...string) func(c Card) []string {
 		return func(c Card) []string {
 			number := "N"
-			if q, ok := c.asks(); ok {
+			if q, ok := c.Asks(); ok {
 				number = strconv.Itoa(q.N)
 			}
 			return slices.Concat([]string{"approvals", words[0], c.Task, number}, words[1:])
 		}
 	}
 	call := func(c Card) string {
-		q, _ := c.asks()
+		q, _ := c.Asks()
 		return c.Short + ": " + line(q.Action())
 	}
 	fixed := func(words ...string) func(Card) []string {
@@ -75,7 +75,7 @@ func Actions() []Action {
 		{Key: "x", Name: "reject", When: open, Args: task("reject", "--reason"), Ask: "reason to reject"},
 		{Key: "c", Name: "cancel", When: open, Args: task("cancel"), Confirm: "cancel"},
 		{Key: "e", Name: "resume", When: func(c Card) bool { return open(c) && c.View.Status != session.Running }, Args: task("resume")},
-		{Key: "t", Name: "retry", When: func(c Card) bool { return begun(c) && c.Section == NeedsYou }, Args: task("retry"), Confirm: "retry"},
+		{Key: "t", Name: "retry", When: func(c Card) bool { return begun(c) && c.Section == NeedsYou && c.View.Status != session.Running }, Args: task("retry"), Confirm: "retry"},
 		{Key: "b", Name: "budget", When: func(c Card) bool { return c.View.Shown().Reason == event.WaitBudget }, Args: task("resume", "--budget"), Ask: "larger budget for", Suggest: func(c Card) string { return c.View.More }},
 		{Key: "m", Name: "message", When: func(c Card) bool { return c.View.Status == session.Running }, Args: task("attach", "-m"), Ask: "message to the agent of"},
 		{Key: "z", Name: "snooze", When: asking, Args: task("snooze")},

@@ -189,6 +189,23 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// A budget is asked for with the suggestion of the task, and the question of an agent is answered by its number.
+func TestAnswers(t *testing.T) {
+	s := newScreen(t, 80, 24)
+	budget, asking := &s.source.cards[1].View, &s.source.cards[2]
+	budget.Status, budget.Reason, budget.More = session.Waiting, event.WaitBudget, "usd=+5"
+	asking.Section, asking.View.Approvals = board.NeedsYou, []session.Approval{{Approval: event.Approval{N: 3, Tool: "bash", Subject: "rm \x1b[2J"}}}
+	s.send(s.model.read())
+	s.press("j", "b", "0", "enter", "j", "a")
+	if !strings.Contains(s.text(), "allow e5: bash rm \ufffd[2J? (y/N)") {
+		t.Error(s.text())
+	}
+	s.press("y", "a", "enter", "x", "n", "o", "enter")
+	if got := fmt.Sprint(s.source.started); got != "[[resume app-c3d4 --budget usd=+50] [approvals approve app-e5f6 3] [approvals deny app-e5f6 3 --reason no]]" {
+		t.Error(got)
+	}
+}
+
 // The palette splits a command line as a shell does.
 func TestPalette(t *testing.T) {
 	s := newScreen(t, 80, 24)

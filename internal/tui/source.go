@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"golang.org/x/term"
 
 	"github.com/coven-run/coven/internal/board"
 )
@@ -80,8 +81,18 @@ func (h *held) Run() error {
 	_, _ = fmt.Fprintf(h.out, "$ %s\n", printable(h.title)) // a lost terminal ends the screen
 	err := h.cmd.Run()
 	_, _ = fmt.Fprint(h.out, "\nEnter: back to the screen ")
-	_, _ = tea.NewProgram(enter{}, tea.WithInput(h.in), tea.WithOutput(io.Discard), tea.WithoutRenderer(), tea.WithoutSignalHandler()).Run() // a lost terminal ends the screen
+	h.wait()
 	return err
+}
+
+// wait waits for Enter. A lost terminal ends the screen, so errors do not matter.
+func (h *held) wait() {
+	if in, ok := h.in.(*os.File); ok {
+		if mode, err := term.MakeRaw(int(in.Fd())); err == nil {
+			defer term.Restore(int(in.Fd()), mode) //nolint:errcheck // as above
+		}
+	}
+	_, _ = tea.NewProgram(enter{}, tea.WithInput(h.in), tea.WithOutput(io.Discard), tea.WithoutRenderer(), tea.WithoutSignalHandler()).Run()
 }
 
 // enter waits for Enter, or a key that leaves. It decodes the keys of all terminals.

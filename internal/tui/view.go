@@ -221,7 +221,12 @@ func (m *Model) detail() []string {
 	}
 	add(bold, "%s", c.Title)
 	add(plain, "%s  %s", c.Task, c.State)
-	if c.Text != "" {
+	switch q, asked := c.Asks(); {
+	case asked:
+		for row := range strings.SplitSeq(strings.TrimSpace(terminal.Approval(q.Approval)), "\n") {
+			add("\x1b["+terminal.DiffColor(row)+"m", "%s", row)
+		}
+	case c.Text != "":
 		add(plain, "%s", c.Text)
 	}
 	if len(c.View.Open) > 0 {
