@@ -448,7 +448,7 @@ func (s *Server) cell(q reviewRequest, f review.File, l, other *review.Line) rev
 	}
 	cell.Place = visible(terminal.Printable(place.Place()))
 	if !s.options.ReadOnly && (place.Side == review.New || f.FromStart) {
-		cell.Link = q.with(q.extent, q.split, place.Place()) + "#comment"
+		cell.Link = q.with(q.extent, q.split, place.Place()) + "#comment-text"
 	}
 	if other != nil && other != l {
 		before, change, after := changedPart(l.Text, other.Text)

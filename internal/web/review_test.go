@@ -34,7 +34,10 @@ func (s *fakeSource) Review(_ string, _ review.Extent, last string) (review.Revi
 	if last != "" {
 		r.Last = last
 	}
-	files := sampleFiles()
+	files := s.files
+	if files == nil {
+		files = sampleFiles()
+	}
 	for _, f := range files {
 		for _, h := range f.Hunks {
 			for _, l := range h.Lines {
@@ -90,9 +93,9 @@ func TestReview(t *testing.T) {
 // The forms of the review run command lines of coven, and lead back to the same part.
 func TestReviewForms(t *testing.T) {
 	s := newSite(t).login()
-	s.post(wholeReview+"&at=a.go:2-3#comment", "/task/app-1/comments", http.StatusSeeOther, "place", "a.go:2-3", "text", "-x\r\ny", "part", "whole")
-	s.post(wholeReview+"&at=a.go:2#comment", "/task/app-1/comments", http.StatusSeeOther, "place", "a.go:2", "text", "\tx", "kind", "suggestion")
-	s.post(wholeReview+"&at=a.go:-2#comment", "/task/app-1/comments", http.StatusUnprocessableEntity, "place", "a.go", "text", "x")
+	s.post(wholeReview+"&at=a.go:2-3#comment-text", "/task/app-1/comments", http.StatusSeeOther, "place", "a.go:2-3", "text", "-x\r\ny", "part", "whole")
+	s.post(wholeReview+"&at=a.go:2#comment-text", "/task/app-1/comments", http.StatusSeeOther, "place", "a.go:2", "text", "\tx", "kind", "suggestion")
+	s.post(wholeReview+"&at=a.go:-2#comment-text", "/task/app-1/comments", http.StatusUnprocessableEntity, "place", "a.go", "text", "x")
 	s.post(wholeReview, "/task/app-1/comments/c1/discard", http.StatusSeeOther)
 	s.post(wholeReview, "/task/app-1/viewed", http.StatusSeeOther, "text", "a.go")
 	s.post(wholeReview, "/task/app-1/send", http.StatusSeeOther)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -25,6 +26,7 @@ import (
 
 // fakeSource has cards, and records the command lines of the page.
 type fakeSource struct {
+	files   []review.File // of a review; nil for sampleFiles
 	mu      sync.Mutex
 	cards   []board.Card
 	started [][]string

@@ -79,5 +79,4 @@ for (const field of document.querySelectorAll("[data-keep]")) {
   field.value = sessionStorage.getItem(name) ?? "";
   field.addEventListener("input", () => sessionStorage.setItem(name, field.value));
   field.form.addEventListener("submit", () => sessionStorage.removeItem(name));
-  field.focus();
 }
