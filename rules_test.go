@@ -32,11 +32,11 @@ type rule struct {
 var rules = []rule{
 	{
 		from: []string{"..."}, except: []string{"cmd/coven", "internal/cli/...", "internal/manual/man"},
-		never: []string{"internal/cli/..."},
+		never: []string{"internal/cli/...", "internal/tui", "internal/web"},
 		why:   "nothing depends on a face",
 	},
 	{
-		from: []string{"internal/cli/..."}, except: []string{"internal/cli/grimoire", "internal/cli/setup"},
+		from: []string{"internal/cli/...", "internal/tui", "internal/web"}, except: []string{"internal/cli/grimoire", "internal/cli/setup"},
 		never: []string{"worktree/...", "runner/..."},
 		why:   "a face asks internal/control",
 	},

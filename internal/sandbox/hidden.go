@@ -100,7 +100,8 @@ func (s *Sandbox) shownSockets() []string {
 func (s *Sandbox) records() []string {
 	return []string{
 		filepath.Join(s.o.Root, ".coven", "secrets.yaml"), filepath.Join(s.o.Root, ".coven", "sessions"),
-		filepath.Join(s.o.GitDir, "coven", "private"), filepath.Join(s.o.GitDir, "coven", "records"),
+		filepath.Join(s.o.GitDir, "coven", "private"), filepath.Join(s.o.GitDir, "coven", "private-"+strconv.Itoa(os.Geteuid())), // see Repo.OwnStatePath
+		filepath.Join(s.o.GitDir, "coven", "records"),
 	}
 }
 

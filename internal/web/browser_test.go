@@ -226,3 +226,37 @@ func TestBrowserScript(t *testing.T) {
 		t.Error(answer.StatusCode)
 	}
 }
+
+// axe-core, whose script $COVEN_AXE names, finds no fault of accessibility: labels, contrast, landmarks.
+func TestBrowserAccessible(t *testing.T) {
+	file := os.Getenv("COVEN_AXE")
+	if file == "" {
+		t.Skip("set COVEN_AXE to axe.min.js of axe-core")
+	}
+	axe, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newTab(t)
+	s := newSite(t)
+	s.source.cards = plain(s.source.time, s.dir)
+	writeEvents(t, s, "s1", 0, "the first")
+	const faults = `axe.run(document).then((found) => { window.faults = found.violations.map((v) => v.impact + " " + v.id + ": " + v.nodes.map((n) => n.html).join(", ")).join("\n") }, (e) => { window.faults = String(e) })`
+	for _, scheme := range []string{"light", "dark"} {
+		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+			t.Fatal(err)
+		}
+		b.do(chromedp.Navigate(s.LoginURL(s.host, "")))
+		for _, path := range []string{"/", "/task/app-a1b2", "/task/app-c3d4", "/costs", "/login"} {
+			b.do(chromedp.Navigate("http://" + s.host + path))
+			b.do(chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll("details")) d.open = true`))
+			b.do(chromedp.Evaluate[chromedp.Void](string(axe)), chromedp.Evaluate[chromedp.Void](faults))
+			b.is(`window.faults !== undefined`)
+			text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`window.faults`))
+			if err != nil || text != "" {
+				t.Errorf("%s %s: %s %v", scheme, path, text, err)
+			}
+		}
+	}
+}

@@ -73,7 +73,7 @@ func (o *webOptions) run(ctx context.Context, p *project.Project, task string) (
 	if err != nil {
 		return exit.Usagef("coven web --listen 127.0.0.1:8080", "--listen %q is not HOST:PORT", o.listen)
 	}
-	private := filepath.Join(p.Repo.GitDir, "coven", "private")
+	private := p.Repo.OwnStatePath("private") // which the sandbox hides
 	token, file, err := web.Token(private)
 	if err != nil {
 		return err
