@@ -36,7 +36,7 @@ type guard struct {
 	certificate *tls.Certificate // nil without TLS, on loopback
 	readOnly    bool
 	now         func() time.Time
-	loggedIn    func(from string) // is called after the code was used
+	loggedIn    func(from string) // is called after each login
 
 	mu     sync.Mutex
 	code   string               // for one login
@@ -178,17 +178,14 @@ func (g *guard) login(w http.ResponseWriter, r *http.Request) {
 		g.refuseLogin(w, http.StatusUnauthorized, "")
 		return
 	}
-	status, byCode := g.exchange(given)
-	if status != http.StatusOK {
+	if status := g.exchange(given); status != http.StatusOK {
 		g.refuseLogin(w, status, map[int]string{
 			http.StatusUnauthorized:    "The code was used or is wrong: coven web prints a new one after each login.",
 			http.StatusTooManyRequests: "Too many logins have failed: try again in a minute.",
 		}[status])
 		return
 	}
-	if byCode {
-		g.loggedIn(r.RemoteAddr)
-	}
+	g.loggedIn(r.RemoteAddr)
 	end, salt := g.end(), rand.Text()
 	http.SetCookie(w, &http.Cookie{
 		Name: g.cookie(r), Value: strings.Join([]string{end, salt, prove([]byte(g.token), "login", r.Host, end, salt)}, "."),
@@ -210,21 +207,21 @@ func (g *guard) maySignIn() bool {
 }
 
 // exchange checks a code or the token, and returns the HTTP status. A code is used up.
-func (g *guard) exchange(given string) (status int, byCode bool) {
+func (g *guard) exchange(given string) (status int) {
 	if !g.maySignIn() {
-		return http.StatusTooManyRequests, false
+		return http.StatusTooManyRequests
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
 	case equal(given, g.code):
 		g.code = rand.Text()
-		return http.StatusOK, true
+		return http.StatusOK
 	case equal(given, g.token):
-		return http.StatusOK, false
+		return http.StatusOK
 	}
 	g.failed = append(g.failed, g.now())
-	return http.StatusUnauthorized, false
+	return http.StatusUnauthorized
 }
 
 // refuseLogin shows the page on which a person can log in.

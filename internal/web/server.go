@@ -50,11 +50,11 @@ type Source interface {
 // Options describe a Server.
 type Options struct {
 	Source      Source
-	Name        string           // of the repository
-	Token       string           // secret of at least 256 bits, see Token
-	Certificate *tls.Certificate // with its Leaf; nil for a server on loopback without TLS
-	ReadOnly    bool             // refuse every POST
-	LoggedIn    func(from string)
+	Name        string            // of the repository
+	Token       string            // secret of at least 256 bits, see Token
+	Certificate *tls.Certificate  // with its Leaf; nil for a server on loopback without TLS
+	ReadOnly    bool              // refuse every POST
+	LoggedIn    func(from string) // is called after each login, with its address; it must not block
 }
 
 // Server is the page.

@@ -99,6 +99,8 @@ function isWriting(part) {
 // A second click does not send a form again.
 document.addEventListener("submit", (e) => { for (const b of e.target.querySelectorAll("button")) b.disabled = true; });
 
+window.addEventListener("pageshow", () => { for (const b of document.querySelectorAll("button")) b.disabled = false; });
+
 // The keys j and k move between the cards, as on the screen.
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea")) return;
