@@ -1,6 +1,7 @@
 package main
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -90,6 +91,7 @@ func (b *browser) sees(path, pattern string) {
 	text := ""
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
 		_, text = b.load(http.MethodGet, path, nil)
+		text = html.UnescapeString(text)
 		if m := re.FindStringSubmatch(text); len(m) > 1 {
 			b.ts.Setenv("FOUND", m[1])
 		}
