@@ -38,6 +38,7 @@ func (r *Repository) Watch() (err error) {
 	if r.watcher, err = fsnotify.NewWatcher(); err != nil {
 		return fmt.Errorf("watch the sessions: %w", err)
 	}
+	r.Project.Finder.Follow()
 	r.watchNew()
 	return nil
 }

@@ -17,11 +17,13 @@ import (
 
 // Load computes the view of the session in dir. The error is a *DamagedError if the
 // record exists and cannot be read.
-func Load(dir string) (View, error) {
-	v, err := load(dir)
+func Load(dir string) (View, error) { return loadWith(dir, readJournal) }
+
+func loadWith(dir string, read func(file string) (View, error)) (View, error) {
+	v, err := load(dir, read)
 	if hasNoEvents(v, err) && hasStarted(dir) {
 		// The views may have been written after the events were read. Events are written before views.
-		if v, err = load(dir); hasNoEvents(v, err) {
+		if v, err = load(dir, read); hasNoEvents(v, err) {
 			return View{}, damaged(dir, errNoEvents)
 		}
 	}
@@ -36,24 +38,16 @@ func hasNoEvents(v View, err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && v.Started.IsZero()
 }
 
-func load(dir string) (View, error) {
+func load(dir string, read func(file string) (View, error)) (View, error) {
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 		return View{}, regularfile.Directory(filepath.Dir(dir), filepath.Base(dir))
 	}
 	file := filepath.Join(dir, eventsFile)
 	size := length(file)
-	folder, failed := newFolder(), error(nil)
-	err := event.Each(file, func(e event.Event) error {
-		failed = folder.take(e)
-		return failed
-	})
-	if failed != nil {
-		return View{}, fmt.Errorf("session %s: %w", filepath.Base(dir), failed)
-	}
+	v, err := read(file)
 	if err != nil {
 		return View{}, err
 	}
-	v := folder.now()
 	v.ID, v.Dir = filepath.Base(dir), dir
 	if v.Live() && !v.Started.IsZero() {
 		v.Damage = planDamage(dir)
@@ -61,7 +55,7 @@ func load(dir string) (View, error) {
 	if v.Status == Running && !held(dir) {
 		// The session may have recorded its end after its events were read.
 		if length(file) != size {
-			return load(dir)
+			return load(dir, read)
 		}
 		v.Status, v.Detail, v.Crashed, v.Parked = Interrupted, "coven ended while the session ran", true, nil
 	}
@@ -153,6 +147,9 @@ type Finder struct {
 	index     index
 	indexFile fs.FileInfo // file that index was read from; nil if there was none
 	completed bool        // OfTask has completed the index
+
+	following sync.Mutex
+	followed  map[string]*followed // by journal; nil if sessions are read anew
 }
 
 // owner is the cached task of a session. It is valid while the journal has the same stamp.

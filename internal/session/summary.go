@@ -24,8 +24,9 @@ type Summary struct {
 	Ended   time.Time
 	Cost    float64 // in US dollars
 
-	root string
-	view *View // nil until it is needed
+	root   string
+	view   *View   // nil until it is needed
+	finder *Finder // reads the view; nil for Load
 }
 
 // SummaryOf returns the summary of a session.
@@ -46,6 +47,9 @@ func (s Summary) IsOver() bool { return !s.Ended.IsZero() && s.Status != Blocked
 func (s Summary) View() (View, error) {
 	if s.view != nil {
 		return *s.view, nil
+	}
+	if s.finder != nil {
+		return s.finder.load(s.Dir())
 	}
 	return Load(s.Dir())
 }
@@ -78,9 +82,12 @@ func (f *Finder) Summaries() ([]Summary, error) {
 	}
 	all := make([]Summary, 0, len(entries))
 	var broken error
-	added := 0
+	added, follows := 0, f.follows()
 	for i, e := range entries {
 		if s, ok := summaryIn(lines[i], f.root); ok {
+			if follows {
+				s.finder = f
+			}
 			all = append(all, s)
 			continue
 		}
@@ -107,7 +114,7 @@ func (f *Finder) Summaries() ([]Summary, error) {
 func (f *Finder) summarize(e os.DirEntry) (s Summary, line string, err error) {
 	dir := filepath.Join(f.root, Dir, e.Name())
 	before, isFile := f.stamp(e.Name())
-	v, err := Load(dir)
+	v, err := f.load(dir)
 	if err != nil {
 		return Summary{}, "", err
 	}
