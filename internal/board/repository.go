@@ -60,7 +60,7 @@ func (r *Repository) watchNew() {
 }
 
 // settle is the time in which further changes belong to the first one.
-const settle = 50 * time.Millisecond
+const settle = 30 * time.Millisecond
 
 // Changed waits until the cards may have changed. It is for one caller.
 func (r *Repository) Changed() error {

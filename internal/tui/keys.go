@@ -263,7 +263,7 @@ func (m *Model) show(a board.Action, c board.Card, args []string) tea.Cmd {
 	default:
 		p.feed = m.source.Output(args)
 		if a.Name == "diff" {
-			p.style = terminal.DiffColor
+			p.style, p.files = terminal.DiffColor, true
 		}
 	}
 	m.pager = p

@@ -23,6 +23,7 @@ type pager struct {
 	lines  []string
 	style  func(line string) string
 	top    int  // index of the first line on the screen
+	files  bool // it is a diff
 	follow bool // stays at the end while lines are added
 	search string
 	said   string

@@ -25,7 +25,10 @@ func (r *Repository) Story(c board.Card, live bool) Feed { return r.Repository.S
 func (r *Repository) Output(args []string) Feed {
 	return func() ([]string, error) {
 		text, err := r.Repository.Output(args)
-		lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+		var lines []string
+		if text = strings.TrimRight(text, "\n"); text != "" {
+			lines = strings.Split(text, "\n")
+		}
 		var failed *exec.ExitError
 		if err == nil || errors.As(err, &failed) && text != "" { // the text says why
 			err = io.EOF

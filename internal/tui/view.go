@@ -101,9 +101,13 @@ func (m *Model) list() []string {
 	if m.width >= wide {
 		width = m.width * 3 / 5
 	}
+	ids := 0
+	for _, c := range m.visible() {
+		ids = max(ids, ansi.StringWidth(c.Short))
+	}
 	rows, detail := []string{}, m.detail()
 	for _, e := range m.window(m.listHeight()) {
-		rows = append(rows, m.draw(e, width))
+		rows = append(rows, m.draw(e, width, ids))
 	}
 	if m.width < wide {
 		rows = append(rows, styled(dim, strings.Repeat("─", m.width)))
@@ -153,22 +157,22 @@ func (m *Model) window(height int) []entry {
 	return append(all, make([]entry, max(height-len(all), 0))...)[:height]
 }
 
-// draw returns the text of a row of the list.
-func (m *Model) draw(e entry, width int) string {
+// draw returns the text of a row of the list. IDs have up to ids cells.
+func (m *Model) draw(e entry, width, ids int) string {
 	switch {
 	case e.heading != "":
 		return styled(bold, e.heading)
 	case e.card.Task == "":
 		return ""
 	}
-	return m.row(e.card, width)
+	return m.row(e.card, width, ids)
 }
 
 // row is the line of a card: its title, its question or action, its time and cost, and its ID.
-func (m *Model) row(c board.Card, width int) string {
-	right := fmt.Sprintf(" %4s %6s %s", m.age(c.Since), cost(c.Cost), c.Short)
+func (m *Model) row(c board.Card, width, ids int) string {
+	right := fmt.Sprintf(" %4s %6s %s", m.age(c.Since), cost(c.Cost), pad(c.Short, ids))
 	if width < 60 {
-		right = " " + c.Short
+		right = " " + pad(c.Short, ids)
 	}
 	room := max(width-4-ansi.StringWidth(right), 8)
 	title := ansi.Truncate(c.Title, room, "…")
@@ -271,8 +275,10 @@ func (m *Model) keys() string {
 		return styled(dim, "y: yes  any other key: no")
 	case m.form != nil:
 		return styled(dim, "Ctrl-S: add  Tab: next field  Esc: back")
-	case m.pager != nil && m.pager.style != nil:
-		return m.fit(m.useful("v", "d", "l", "s", "y"), "j k scroll", "g G", "n p file", "/ search", "q back")
+	case m.pager != nil && m.pager.files:
+		return m.fit(m.useful("v", "d", "l", "s", "y"), "j k scroll", "n p file", "/ search", "q back")
+	case m.pager != nil && m.pager.task != "":
+		return m.fit(m.useful("v", "d", "l", "s", "y"), "j k scroll", "/ search", "q back")
 	case m.pager != nil:
 		return m.fit(nil, "j k scroll", "g G", "/ search", "q back")
 	case m.review != nil:
@@ -312,8 +318,8 @@ func (m *Model) fit(names []string, last ...string) string {
 // help lists the keys.
 func help() []string {
 	lines := []string{
-		"j k ↑ ↓    move           g G    first, last", "1 2 3 4    section        w      next task that needs you", "/          filter         Esc    shows all",
-		":          command line   @      command log", "!          shell in the worktree", "M          mouse on or off q      quit", "",
+		"j k ↑ ↓  move             g G  first, last", "1 2 3 4  section          w    next task that needs you", "/        filter           Esc  shows all",
+		":        command line     @    command log", "!        shell            M    mouse on or off", "?        these keys       q    quit", "",
 	}
 	for _, a := range board.Actions() {
 		line := "coven " + strings.Join(a.Args(board.Card{Task: "TASK"}), " ")

@@ -35,6 +35,9 @@ same as coven status.`,
 	}
 }
 
+// framesPerSecond limits the redraws. An idle screen wakes up as often, so that more would cost more than 1 % of a processor.
+const framesPerSecond = 30
+
 func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 	if !a.Interactive || a.Dumb() {
 		o, err := control.OverviewOf(ctx, p, false)
@@ -59,7 +62,7 @@ func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	_, err = tea.NewProgram(tui.New(source), tea.WithContext(ctx), tea.WithInput(a.In), tea.WithOutput(a.Out), tea.WithoutSignalHandler()).Run()
+	_, err = tea.NewProgram(tui.New(source), tea.WithContext(ctx), tea.WithInput(a.In), tea.WithOutput(a.Out), tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
