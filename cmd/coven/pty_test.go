@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,6 +31,7 @@ import (
 // ^C                type one control character
 // keys TEXT         type TEXT exactly, where \n is Enter, \t Tab, \e Esc, [[ and ]] mark a paste
 // paste FILE        paste the content of FILE, and type Enter
+// noise N           type N random bytes, without those that begin a command of coven ui
 // hangup            close the terminal
 // size WIDTHxHEIGHT change the size of the window
 // shot FILE         write the contents of the window to FILE
@@ -100,6 +103,8 @@ func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) er
 		return typed(master, strings.NewReplacer(`\n`, "\r", `\t`, "\t", `\e`, "\x1b", "[[", "\x1b[200~", "]]", "\x1b[201~").Replace(rest))
 	case word == "paste":
 		return typed(master, "\x1b[200~"+strings.ReplaceAll(ts.ReadFile(rest), "\n", "\r")+"\x1b[201~\r")
+	case word == "noise":
+		return typed(master, noise(ts, rest))
 	case do == "hangup":
 		return master.Close()
 	case word == "size":
@@ -119,6 +124,20 @@ func act(ts *testscript.TestScript, master *os.File, screen *pane, do string) er
 		return screen.shows(strings.ReplaceAll(rest, `\n`, "\n"))
 	}
 	return typed(master, do+"\r")
+}
+
+// noise returns random bytes, the same in each run.
+func noise(ts *testscript.TestScript, count string) string {
+	n, err := strconv.Atoi(count)
+	ts.Check(err)
+	random := rand.New(rand.NewPCG(1, 37))
+	var b strings.Builder
+	for b.Len() < n {
+		if c := byte(random.IntN(256)); !strings.ContainsRune("!:vozZeRyY\r\n\x13", rune(c)) {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // size returns the size of the terminals of a script: the variable SIZE, such as 80x24, or 120x40.
