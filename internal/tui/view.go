@@ -303,8 +303,11 @@ func (m *Model) useful(except ...string) (names []string) {
 	return names
 }
 
-// fit returns the first names for which there is room before the last ones.
+// fit returns the first names for which there is room before the last ones. Of these, the end stays in a narrow window.
 func (m *Model) fit(names []string, last ...string) string {
+	for len(last) > 1 && ansi.StringWidth(strings.Join(last, "  ")) > m.width {
+		last = last[1:]
+	}
 	line, end := "", strings.Join(last, "  ")
 	for _, name := range names {
 		if ansi.StringWidth(line+name+"  "+end) > m.width {
