@@ -45,6 +45,7 @@ func (a *App) Review(ctx context.Context, c *control.Controller, task string) (r
 }
 
 // ReviewPage returns the page of a change, wrapped for the terminal.
-func (a *App) ReviewPage(p control.Page, comments []review.Placed) string {
-	return reviewpage.Text(reviewpage.Fit(p, a.width()), comments, a.Color())
+func (a *App) ReviewPage(r review.Review) string {
+	r.Page = reviewpage.Fit(r.Page, a.width())
+	return reviewpage.Text(r, a.Color())
 }

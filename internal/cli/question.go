@@ -150,7 +150,7 @@ func (q question) show(ctx context.Context, key string) error {
 		}
 		text := reviewpage.Diff(r.Page.Diff.Patch, q.app.Color())
 		if key == "v" {
-			text = q.app.ReviewPage(r.Page, r.Comments)
+			text = q.app.ReviewPage(r)
 		}
 		if gaveUp := q.app.shown.Alone(ctx, func() { err = q.app.Page(ctx, text) }); gaveUp != nil {
 			return gaveUp

@@ -164,7 +164,7 @@ func (v *reviewView) remarks(file int, line *review.Line, comments []review.Plac
 	for i := range comments {
 		c := &comments[i]
 		row := reviewRow{file: file, line: line, comment: c, style: green}
-		texts := []string{fmt.Sprintf("%s (%s): %s", c.ID, c.State, c.Text)}
+		texts := []string{fmt.Sprintf("%s (%s): %s", c.ID, v.review.Describe(*c), c.Text)}
 		if c.Suggestion != nil {
 			texts = append(texts, "suggestion: "+*c.Suggestion)
 		}

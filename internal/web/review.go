@@ -24,6 +24,7 @@ type reviewRequest struct {
 	last   string        // tree of the last look, with which the page goes on to compare
 	split  bool
 	place  string // that is commented on
+	found  review.Review
 }
 
 // treeName matches the object ID of a tree.
@@ -123,22 +124,10 @@ func (c reviewCell) Sign() string {
 
 type shownComment struct {
 	review.Placed
-	Place   string
-	Discard form // of a draft
-	Here    here
-}
-
-// StateText describes the state.
-func (c shownComment) StateText() string {
-	switch {
-	case c.State == review.Outdated:
-		return "draft, its lines have changed"
-	case c.State == review.Addressed && c.Commit != "":
-		return "addressed by " + c.Commit[:min(len(c.Commit), 10)]
-	case c.Now.Path != "" && c.Now.Place() != c.Anchor.Place():
-		return string(c.State) + ", was " + visible(terminal.Printable(c.Anchor.Place()))
-	}
-	return string(c.State)
+	Place     string
+	StateText string
+	Discard   form // of a draft
+	Here      here
 }
 
 // commentForm asks for a comment.
@@ -171,6 +160,7 @@ func (s *Server) showReview(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
+	q.found = found
 	if q.extent == "" { // the address keeps the part and the last look when the page is loaded again
 		if q.extent, q.last = review.Whole, found.Last; q.last != "" {
 			q.extent = review.SinceLook
@@ -222,11 +212,12 @@ func (s *Server) showReview(w http.ResponseWriter, r *http.Request) {
 // showFile sends the rows of one file, for one that was folded.
 func (s *Server) showFile(w http.ResponseWriter, r *http.Request) {
 	q := reviewRequestOf(r.PathValue("task"), r.URL.Query())
-	_, files, err := s.options.Source.Review(q.task, q.extent, q.last)
+	found, files, err := s.options.Source.Review(q.task, q.extent, q.last)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
+	q.found = found
 	i := slices.IndexFunc(files, func(f review.File) bool { return f.Path == r.URL.Query().Get("file") })
 	if i < 0 {
 		refuse(w, http.StatusNotFound, "the change does not contain this file")
@@ -423,7 +414,7 @@ func endsAt(place, line string) bool {
 
 func (s *Server) comments(r *http.Request, q reviewRequest, all []review.Placed) (shown []shownComment) {
 	for _, c := range all {
-		of := shownComment{Placed: c, Place: visible(terminal.Printable(c.Place())), Here: q.here()}
+		of := shownComment{Placed: c, Place: visible(terminal.Printable(c.Place())), StateText: visible(terminal.Printable(q.found.Describe(c))), Here: q.here()}
 		if c.Now.Path != "" {
 			of.Place = visible(terminal.Printable(c.Now.Place()))
 		}

@@ -91,7 +91,7 @@ func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id strin
 	if asJSON {
 		return a.PrintJSON(p)
 	}
-	if err := a.Page(ctx, a.ReviewPage(p, r.Comments)); err != nil {
+	if err := a.Page(ctx, a.ReviewPage(r)); err != nil {
 		return err
 	}
 	if a.Interactive && r.Comments != nil && p.View.Live() {

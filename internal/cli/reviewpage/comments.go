@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -14,10 +13,10 @@ import (
 func Place(a review.Anchor) string { return terminal.Printable(a.Place()) }
 
 // commentsText returns the comments of a person, with their states and answers.
-func commentsText(all []review.Placed, checks []control.Proof) string {
+func commentsText(r review.Review) string {
 	var b strings.Builder
-	for _, p := range all {
-		fmt.Fprintf(&b, "%s %s (%s): %s", p.ID, placeOf(p), stateOf(p, checks), strings.TrimPrefix(indent(p.Text+"\n", "    "), "    "))
+	for _, p := range r.Comments {
+		fmt.Fprintf(&b, "%s %s (%s): %s", p.ID, placeOf(p), r.Describe(p), strings.TrimPrefix(indent(p.Text+"\n", "    "), "    "))
 		switch {
 		case p.Suggestion == nil:
 		case *p.Suggestion == "":
@@ -48,29 +47,6 @@ func placeOf(p review.Placed) string {
 	return p.Now.Place()
 }
 
-// stateOf describes the state of a comment. A commit that addressed it has the receipts of the checks of the change.
-func stateOf(p review.Placed, checks []control.Proof) string {
-	text := string(p.State)
-	switch {
-	case p.State == review.Outdated:
-		return "draft, its lines have changed"
-	case p.State == review.Draft && p.Now.Place() != p.Place():
-		return "draft, moved from " + p.Place()
-	case p.State == review.Moved:
-		return "untouched, moved from " + p.Place()
-	case p.State != review.Addressed:
-		return text
-	case p.Commit != "":
-		text += " by " + p.Commit[:min(len(p.Commit), 10)]
-	}
-	for _, c := range checks {
-		if c.Current && c.Check {
-			text += fmt.Sprintf("; %s %s", c.Command, terminal.Receipt(c.Receipt))
-		}
-	}
-	return text
-}
-
 // CommentsText returns the list of the comments of a review.
 func CommentsText(r review.Review) string {
 	task := shellword.Word(r.Page.View.Task)
@@ -78,9 +54,9 @@ func CommentsText(r review.Review) string {
 	case len(r.Comments) == 0:
 		return "no comments\n  next: coven review " + task + " --comment FILE:LINE TEXT\n"
 	case len(r.Drafts()) > 0:
-		return commentsText(r.Comments, r.Page.Checks) + "  next: coven review " + task + " --send\n"
+		return commentsText(r) + "  next: coven review " + task + " --send\n"
 	}
-	return commentsText(r.Comments, r.Page.Checks)
+	return commentsText(r)
 }
 
 // DiscardedText says that a draft was removed, and repeats its text.

@@ -16,8 +16,8 @@ import (
 )
 
 // Text returns the page with a person's comments, and a colored diff if color is set.
-func Text(p control.Page, comments []review.Placed, color bool) string {
-	v := p.View
+func Text(r review.Review, color bool) string {
+	p, v := r.Page, r.Page.View
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n%s", terminal.Printable(v.Task), terminal.Printable(v.Info.Query), control.StateOf(v))
 	if v.Detail != "" {
@@ -35,8 +35,8 @@ func Text(p control.Page, comments []review.Placed, color bool) string {
 		}
 	}
 	b.WriteString(openText(p) + "\nFindings:\n" + findingsText(p))
-	if len(comments) > 0 {
-		b.WriteString("\nYour comments:\n" + commentsText(comments, p.Checks))
+	if len(r.Comments) > 0 {
+		b.WriteString("\nYour comments:\n" + commentsText(r))
 	}
 	b.WriteString("\nChecks:\n" + proven(p))
 	if u := v.Usage; u.InputTokens+u.OutputTokens > 0 {

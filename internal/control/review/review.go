@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/worktree/diff"
 )
 
@@ -82,6 +83,31 @@ type Review struct {
 // Drafts returns the comments that were not sent.
 func (r Review) Drafts() []Placed {
 	return slices.DeleteFunc(slices.Clone(r.Comments), Placed.IsSent)
+}
+
+// Describe returns the state of a comment as text. It names the commit that addressed the comment, and the checks that ran on
+// exactly the present content.
+func (r Review) Describe(p Placed) string {
+	switch {
+	case p.State == Outdated:
+		return "draft, its lines have changed"
+	case p.State == Draft && p.Now.Place() != p.Place():
+		return "draft, moved from " + p.Place()
+	case p.State == Moved:
+		return "untouched, moved from " + p.Place()
+	case p.State != Addressed:
+		return string(p.State)
+	}
+	text := string(p.State)
+	if p.Commit != "" {
+		text += " by " + p.Commit[:min(len(p.Commit), 10)]
+	}
+	for _, c := range r.Page.Checks {
+		if c.Current && c.Check {
+			text += "; " + c.Command + " " + terminal.Receipt(c.Receipt)
+		}
+	}
+	return text
 }
 
 // Of returns the review of a task's newest session.
