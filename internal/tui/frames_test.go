@@ -23,6 +23,7 @@ func TestFrames(t *testing.T) {
 		{"The list at 80x24", 80, 24, "", nil},
 		{"The list at 120x40, with a question", 120, 40, "a", nil},
 		{"The list at 40x20", 40, 20, "", nil},
+		{"v: the review, with a comment that is being written", 80, 24, "v j j j j c W h y enter j c H e r e", nil},
 		{"d: the change", 80, 24, "d", diff},
 		{"s: the story", 80, 24, "s", story},
 		{"n: a new task", 80, 24, "n V e r s i o n enter", nil},

@@ -26,6 +26,7 @@ type fakeSource struct {
 	text    []string
 	textErr error
 	fails   error
+	odd     string // in the texts of a review
 	viewed  []string
 	looked  int
 }

@@ -15,14 +15,14 @@ import (
 
 func (s *fakeSource) Review(task string, _ review.Extent, last string) (review.Review, []review.File, error) {
 	at := review.Anchor{Path: "a.go", Side: review.New, From: 2, To: 2}
-	draft := review.Placed{Comment: review.Comment{ID: "c1", Anchor: at, Text: "Why?\x1b[2J"}, State: review.Draft, Now: at}
+	draft := review.Placed{Comment: review.Comment{ID: "c1", Anchor: at, Text: "Why?" + s.odd}, State: review.Draft, Now: at}
 	r := review.Review{Last: last, Comments: []review.Placed{draft}}
 	r.Page.View.Task, r.Page.View.Status = task, session.Waiting
 	return r, []review.File{
 		{Path: "a.go", Status: "M", Added: 2, Deleted: 1, FromStart: last == "", Viewed: slices.Contains(s.viewed, "a.go"), Hunks: []review.Hunk{{Header: "@@ -1,2 +1,3 @@", Lines: []review.Line{
 			{Op: gitdiff.OpContext, Old: 1, New: 1, Text: "package a"},
 			{Op: gitdiff.OpDelete, Old: 2, Text: "const limit = 10"},
-			{Op: gitdiff.OpAdd, New: 2, Text: "const limit = 100\x1b]0;x\a", Comments: r.Comments},
+			{Op: gitdiff.OpAdd, New: 2, Text: "const limit = 100" + s.odd, Comments: r.Comments},
 			{Op: gitdiff.OpAdd, New: 3, Text: "\tconst 日本語 = 1", Findings: []review.Finding{{Finding: reviewer.Finding{Severity: reviewer.Error, Message: "A finding"}, By: "lint", Open: true}}},
 		}}}},
 		{Path: "go.sum", OldPath: "old.sum", Status: "R", Added: 1, Generated: true, Hunks: []review.Hunk{{Header: "@@ -0,0 +1 @@", Lines: []review.Line{{Op: gitdiff.OpAdd, New: 1, Text: "generated line"}}}}},
@@ -43,6 +43,7 @@ func (s *fakeSource) Looked(review.Review) error { s.looked++; return nil }
 // The review shows the lines with comments and findings, and its keys run command lines of coven.
 func TestReview(t *testing.T) {
 	s := newScreen(t, 80, 24)
+	s.source.odd = "\x1b]0;x\a\x1b[2J"
 	s.press("v")
 	text := s.text()
 	for _, want := range []string{"Review of app-a1b2", "the whole change", "1 to send", "▾ M a.go  +2 -1", "   2      -const limit = 10", "        2 +const limit = 100", "c1 (draft): Why?", "error: A finding (lint)", "▸ R go.sum from old.sum", "A logo.png  binary"} {

@@ -175,10 +175,15 @@ func (m *Model) row(c board.Card, width, ids int) string {
 		right = " " + pad(c.Short, ids)
 	}
 	room := max(width-4-ansi.StringWidth(right), 8)
-	title := ansi.Truncate(c.Title, room, "…")
-	text := ""
+	title, text := c.Title, strings.TrimSpace(mark(c)+c.Text)
+	if limit := max(room*3/5, room-ansi.StringWidth(text)-2); text != "" && room >= 40 {
+		title = ansi.Truncate(title, limit, "…") // both are visible
+	}
+	title = ansi.Truncate(title, room, "…")
 	if left := room - ansi.StringWidth(title) - 2; left > 8 {
-		text = "  " + ansi.Truncate(strings.TrimSpace(mark(c)+c.Text), left, "…")
+		text = "  " + ansi.Truncate(text, left, "…")
+	} else {
+		text = ""
 	}
 	mark := "  "
 	if c.Task == m.selected {
