@@ -228,7 +228,7 @@ func (g *guard) exchange(given string) (status int) {
 func (g *guard) refuseLogin(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = templates.ExecuteTemplate(w, "login", map[string]any{"Text": text, "ReadOnly": g.readOnly}) // the browser has gone
+	_ = templates().ExecuteTemplate(w, "login", map[string]any{"Text": text, "ReadOnly": g.readOnly}) // the browser has gone
 }
 
 // Code returns the present code for a login.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -20,18 +21,21 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"line":    func(text any) string { return visible(terminal.Printable(oneline.Of(fmt.Sprint(text)))) },
-	"text":    func(text string) string { return visible(terminal.PrintableLines(text)) },
-	"cost":    cost,
-	"path":    taskPath,
-	"step":    terminal.StepName,
-	"receipt": terminal.Receipt,
-	"finding": findings.Line,
-	"tokens":  terminal.Tokens,
-	"time":    func(t time.Time) string { return t.Local().Format(time.DateTime) },
-	"exact":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-}).ParseFS(assets, "assets/*.html"))
+// templates returns the templates of all pages. Other commands do not need them.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"line":    func(text any) string { return visible(terminal.Printable(oneline.Of(fmt.Sprint(text)))) },
+		"text":    func(text string) string { return visible(terminal.PrintableLines(text)) },
+		"cost":    cost,
+		"path":    taskPath,
+		"step":    terminal.StepName,
+		"receipt": terminal.Receipt,
+		"finding": findings.Line,
+		"tokens":  terminal.Tokens,
+		"time":    func(t time.Time) string { return t.Local().Format(time.DateTime) },
+		"exact":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	}).ParseFS(assets, "assets/*.html"))
+})
 
 // visible replaces characters that a browser does not show, such as those of zero width.
 func visible(text string) string {
@@ -79,7 +83,7 @@ func (s *Server) frame(title, task string) frame {
 // render sends a page.
 func (s *Server) render(w http.ResponseWriter, name string, data any) {
 	var page bytes.Buffer
-	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
+	if err := templates().ExecuteTemplate(&page, name, data); err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
