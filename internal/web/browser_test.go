@@ -44,10 +44,8 @@ func newTab(t *testing.T) *tab {
 	if program == "" {
 		t.Skip("there is no Chromium")
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience))
-	if os.Geteuid() == 0 {
-		options = append(options, chromedp.NoSandbox)
-	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(patience),
+		chromedp.NoSandbox) // it needs namespaces, which a container may not have; the pages are those of the test
 	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(stop)
 	ctx, closeTab := chromedp.NewContext(ctx)
