@@ -74,7 +74,7 @@ func Actions() []Action {
 		{Key: "r", Name: "request changes", When: func(c Card) bool { return review(c) || blocked(c) }, Args: task("revise", "-m"), Ask: "changes for"},
 		{Key: "x", Name: "reject", When: open, Args: task("reject", "--reason"), Ask: "reason to reject"},
 		{Key: "c", Name: "cancel", When: open, Args: task("cancel"), Confirm: "cancel"},
-		{Key: "e", Name: "resume", When: func(c Card) bool { return open(c) && c.View.Status != session.Running }, Args: task("resume")},
+		{Key: "e", Name: "resume", When: func(c Card) bool { return open(c) && c.View.Status != session.Running && !review(c) }, Args: task("resume")},
 		{Key: "t", Name: "retry", When: func(c Card) bool { return begun(c) && c.Section == NeedsYou && c.View.Status != session.Running }, Args: task("retry"), Confirm: "retry"},
 		{Key: "b", Name: "budget", When: func(c Card) bool { return c.View.Shown().Reason == event.WaitBudget }, Args: task("resume", "--budget"), Ask: "larger budget for", Suggest: func(c Card) string { return c.View.More }},
 		{Key: "m", Name: "message", When: func(c Card) bool { return c.View.Status == session.Running }, Args: task("attach", "-m"), Ask: "message to the agent of"},

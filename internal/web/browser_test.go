@@ -79,6 +79,16 @@ func (b *tab) is(expression string) {
 	b.t.Fatalf("never %s: %v\n%s", expression, err, text)
 }
 
+// click clicks an element. The page may replace elements at any time, so that chromedp's own actions can miss one.
+func (b *tab) click(selector string) { b.t.Helper(); b.is(call(selector, "click")) }
+
+// focus focuses an element, as click does.
+func (b *tab) focus(selector string) { b.t.Helper(); b.is(call(selector, "focus")) }
+
+func call(selector, method string) string {
+	return fmt.Sprintf("((e) => { e?.%s(); return e !== null; })(document.querySelector(%q))", method, selector)
+}
+
 // shot stores a screenshot of the whole page in $COVEN_SHOTS.
 func (b *tab) shot(name string) {
 	b.t.Helper()
@@ -163,7 +173,9 @@ func TestBrowserLive(t *testing.T) {
 	}
 	b.do(chromedp.Navigate(s.LoginURL(s.host, "app-a1b2")))
 	b.is(lines(1))
-	b.do(chromedp.Click[chromedp.CSS](`[id="/task/app-a1b2/do/r"] summary`), chromedp.SendKeys[chromedp.CSS](`[id="/task/app-a1b2/do/r"] textarea`, "use it"))
+	b.click(`[id="/task/app-a1b2/do/r"] summary`)
+	b.focus(`[id="/task/app-a1b2/do/r"] textarea`)
+	b.do(chromedp.KeyEvent("use it"))
 	writeEvents(t, s, "s1", 1, "event 2", "event 3")
 	s.source.mu.Lock()
 	s.source.cards[0].State = "another state"
@@ -177,7 +189,7 @@ func TestBrowserLive(t *testing.T) {
 	b.is(`document.querySelector('[id="/task/app-a1b2/do/r"] textarea').value === "use it" && document.querySelector('[id="/task/app-a1b2/do/r"]').open`)
 	version, _ := s.hub.version()
 	b.is(`document.getElementById("connection").textContent === "" && !loading && at === "` + version + `"`)
-	b.do(chromedp.Click[chromedp.CSS](`[id="/task/app-a1b2/do/r"] button`))
+	b.click(`[id="/task/app-a1b2/do/r"] button`)
 	b.is(`document.querySelector("#commands code")?.textContent === "coven revise app-a1b2 -m 'use it'"`)
 	if got := s.source.commands(); got != `[["revise" "app-a1b2" "-m" "use it"]]` {
 		t.Error(got)
@@ -191,7 +203,8 @@ func TestBrowserKeys(t *testing.T) {
 	s.source.cards = plain(s.source.time, s.dir)
 	b.do(chromedp.Navigate(s.LoginURL(s.host, "")), chromedp.KeyEvent("j"), chromedp.KeyEvent("j"), chromedp.KeyEvent("k"), chromedp.KeyEvent(kb.Enter))
 	b.is(`location.pathname === "/task/app-a1b2"`)
-	b.do(chromedp.Focus[chromedp.CSS](`[id="/task/app-a1b2/do/a"] summary`), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
+	b.focus(`[id="/task/app-a1b2/do/a"] summary`)
+	b.do(chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter))
 	b.is(`document.querySelector("#commands code")?.textContent === "coven approve app-a1b2"`)
 }
 

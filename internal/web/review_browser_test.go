@@ -78,12 +78,12 @@ func TestBrowserReviewKeys(t *testing.T) {
 	b.is(`document.querySelector("#comment textarea")?.value === "Because"`)
 	click := `document.querySelector('a[data-place="cmd/app/main.go:13"]').dispatchEvent(new MouseEvent("click", {shiftKey: true, bubbles: true, cancelable: true}))`
 	b.is(click + ` === false && document.querySelector("#comment [name=place]").value === "cmd/app/main.go:11-13"`)
-	b.do(chromedp.Click[chromedp.CSS](`#comment button`))
+	b.click(`#comment button`)
 	b.is(`document.getElementById("comment") === null`)
 	if got := s.source.commands(); got != `[["review" "--comment" "cmd/app/main.go:11-13" "--" "app-a1b2" "Because"]]` {
 		t.Error(got)
 	}
-	b.do(chromedp.Click[chromedp.CSS](`#file-2 > summary`))
+	b.click(`#file-2 > summary`)
 	b.is(`document.querySelector("#file-2").textContent.includes("generated line")`)
 	b.do(chromedp.KeyEvent("n"), chromedp.KeyEvent("v"))
 	b.is(`location.search.includes("part=whole")`)
