@@ -46,21 +46,23 @@ type browser struct {
 	site   *url.URL
 }
 
-func newBrowser(ts *testscript.TestScript, file string) *browser {
-	var urls [][]string
-	for deadline := time.Now().Add(patience); len(urls) == 0 && time.Now().Before(deadline); pause() {
+// loginAddress waits for an address in the output of coven web, and returns the last one.
+func loginAddress(ts *testscript.TestScript, file string) string {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
 		text, err := os.ReadFile(ts.MkAbs(file))
-		if err == nil {
-			urls = address.FindAllStringSubmatch(string(text), -1)
+		if urls := address.FindAllStringSubmatch(string(text), -1); err == nil && len(urls) > 0 {
+			return urls[len(urls)-1][1]
 		}
 	}
-	if len(urls) == 0 {
-		ts.Fatalf("%s has no address", file)
-	}
+	ts.Fatalf("%s has no address", file)
+	return ""
+}
+
+func newBrowser(ts *testscript.TestScript, file string) *browser {
+	login := loginAddress(ts, file)
 	jar, err := cookiejar.New(nil)
 	ts.Check(err)
 	b := &browser{ts: ts, client: &http.Client{Jar: jar}}
-	login := urls[len(urls)-1][1]
 	b.site, err = url.Parse(login)
 	ts.Check(err)
 	if status, text := b.load(http.MethodGet, b.site.RequestURI(), nil); status != http.StatusOK {

@@ -43,6 +43,9 @@ func condition(name string) (bool, error) {
 		return os.Geteuid() == 0 && err == nil, nil
 	case "venv": // Python can create virtual environments
 		return exec.Command("python3", "-c", "import venv, ensurepip").Run() == nil, nil
+	case "chromium": // a real browser is installed
+		_, err := chromium()
+		return err == nil, nil
 	case "overlay": // the kernel lets this user combine directories
 		return combines(), nil
 	}

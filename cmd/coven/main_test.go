@@ -135,7 +135,7 @@ func play(t *testing.T, program string, dirs ...string) {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Files: stories(t, dirs...), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: stories(t, dirs...), Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true, Condition: condition,
 		Setup: func(env *testscript.Env) error {
 			if err := seal(env); err != nil {
 				return err

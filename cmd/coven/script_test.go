@@ -61,6 +61,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"requests":  cmdRequests,
 		"pty":       cmdPty,
 		"browse":    cmdBrowse,
+		"chromium":  cmdChromium,
 		"await":     cmdAwait,
 		"killcoven": cmdKill,
 		"gitrepo":   cmdGitRepo,

@@ -85,6 +85,18 @@ func TestBrowserReviewKeys(t *testing.T) {
 	}
 	b.click(`#file-2 > summary`)
 	b.is(`document.querySelector("#file-2").textContent.includes("generated line")`)
+	b.do(chromedp.KeyEvent("j"))
+	b.click(`#file-1 > summary`)
+	b.is(`(window.before = at) !== ""`)
+	s.source.changed <- struct{}{} // nothing of this review
+	b.is(`!loading && at !== window.before`)
+	b.is(`document.querySelector("#file-2").textContent.includes("generated line") && document.querySelector("#file-1").open`)
+	s.source.mu.Lock()
+	s.source.files[0].Added = 77
+	s.source.mu.Unlock()
+	s.source.changed <- struct{}{}
+	b.is(`document.querySelector("#file-0").textContent.includes("+77")`)
+	b.is(`document.querySelector("#file-1").open && document.querySelector("#file-2").textContent.includes("generated line")`)
 	b.do(chromedp.KeyEvent("n"), chromedp.KeyEvent("v"))
 	b.is(`location.search.includes("part=whole")`)
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,9 @@ func (s *fakeSource) Review(_ string, _ review.Extent, last string) (review.Revi
 	if last != "" {
 		r.Last = last
 	}
-	files := s.files
+	s.mu.Lock()
+	files := slices.Clone(s.files)
+	s.mu.Unlock()
 	if files == nil {
 		files = sampleFiles()
 	}

@@ -83,7 +83,11 @@ func Add(ctx context.Context, c *control.Controller, task string, n NewComment) 
 	if n.Side == Old && !in.isRemoved(n.Anchor) {
 		return Comment{}, exit.Usagef(again, "the change does not remove %s", n.Place())
 	}
-	added := Comment{By: c.Project.Env.User(), At: c.Project.Env.Now(), Anchor: n.Anchor, Text: c.Project.Hidden(strings.TrimSpace(n.Text)), Suggestion: n.Suggestion}
+	added := Comment{By: c.Project.Env.User(), At: c.Project.Env.Now(), Anchor: n.Anchor, Text: c.Project.Hidden(strings.TrimSpace(n.Text))}
+	if n.Suggestion != nil {
+		text := c.Project.Hidden(*n.Suggestion)
+		added.Suggestion = &text
+	}
 	err = change(p.View.Dir, func(s *state) error {
 		if len(s.Comments) >= maxComments {
 			return exit.Failedf("coven review "+shellword.Word(task)+" --drafts", "the review of %s has %d comments, which is the maximum", task, maxComments)
@@ -113,22 +117,38 @@ func check(p control.Page, n NewComment) error {
 
 // lines returns the lines of an anchor.
 func (p *placer) lines(a Anchor) ([]string, error) {
-	var content []byte
-	err := fs.ErrNotExist
-	if fs.ValidPath(a.Path) && !strings.ContainsAny(a.Path, "\n\x00") {
-		content, err = diff.FileIn(p.ctx, p.repo, a.Tree, a.Path, maxFile)
-	}
+	lines, err := p.file(a.Tree, a.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no file %s", terminal.Printable(a.Path))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", terminal.Printable(a.Path), err)
 	}
-	lines := linesOf(content)
 	if a.To > len(lines) {
 		return nil, fmt.Errorf("%s has %d lines", terminal.Printable(a.Path), len(lines))
 	}
 	return lines[a.From-1 : a.To], nil
+}
+
+// file returns the lines of a file in a tree.
+func (p *placer) file(tree, path string) ([]string, error) {
+	if !isPath(path) {
+		return nil, fs.ErrNotExist
+	}
+	key := [2]string{tree, path}
+	if lines, ok := p.contents[key]; ok {
+		return lines, nil
+	}
+	content, err := diff.FileIn(p.ctx, p.repo, tree, path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	lines := linesOf(content)
+	if p.contents == nil {
+		p.contents = map[[2]string][]string{}
+	}
+	p.contents[key] = lines
+	return lines, nil
 }
 
 // Discard removes a draft.
@@ -150,15 +170,15 @@ func edit(ctx context.Context, c *control.Controller, task, id string, by func(s
 	if err != nil {
 		return old, err
 	}
-	t, err := turnsOf(v)
-	if err != nil {
-		return old, err
-	}
 	list := "coven review " + shellword.Word(task) + " --drafts"
 	return old, change(v.Dir, func(s *state) error {
 		i := slices.IndexFunc(s.Comments, func(c Comment) bool { return c.ID == id })
 		if i < 0 {
 			return exit.Usagef(list, "the review of %s has no comment %s", task, id)
+		}
+		t, err := turnsOf(v)
+		if err != nil {
+			return err
 		}
 		if _, sent := t.after(id); sent {
 			return exit.Usagef(list, "comment %s was sent to the agent", id)

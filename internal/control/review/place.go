@@ -26,6 +26,8 @@ type placer struct {
 	turns turns
 	diffs map[[2]string]diff.Diff // by the compared trees
 	files []*gitdiff.File         // of the change
+
+	contents map[[2]string][]string // lines, by tree and path
 }
 
 // comment places a comment.
@@ -88,8 +90,19 @@ func answerTo(id string, results []event.Result) string {
 	return ""
 }
 
-// find returns the lines of an anchor in a tree, and whether they are unchanged there.
+// find returns the lines of an anchor in a tree, and whether they are unchanged there. The difference between the trees does not
+// show the lines of a file to which a link leads.
 func (p *placer) find(a Anchor, tree string) (Anchor, bool) {
+	a, same := p.follow(a, tree)
+	if !same {
+		return a, false
+	}
+	lines, err := p.lines(a)
+	return a, err == nil && hashOf(lines) == a.Hash
+}
+
+// follow returns the place of the lines of an anchor in a tree, and false if the difference between the trees changes them.
+func (p *placer) follow(a Anchor, tree string) (Anchor, bool) {
 	if a.Tree == tree {
 		return a, true
 	}
@@ -158,11 +171,11 @@ func shift(patch string, from, to int) (int, bool) {
 
 // search looks for the lines of an anchor in their file, first at their place, then elsewhere if there is one such place.
 func (p *placer) search(a Anchor, tree string) (Anchor, bool) {
-	content, err := diff.FileIn(p.ctx, p.repo, tree, a.Path, maxFile)
+	lines, err := p.file(tree, a.Path)
 	if err != nil {
 		return a, false
 	}
-	lines, n := linesOf(content), a.To-a.From
+	n := a.To - a.From
 	var found []int
 	for from := 1; from+n <= len(lines); from++ {
 		if hashOf(lines[from-1:from+n]) == a.Hash {
@@ -229,6 +242,9 @@ func nameOf(f *gitdiff.File) string {
 }
 
 func linesOf(content []byte) []string {
+	if len(content) == 0 {
+		return nil
+	}
 	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 }
 

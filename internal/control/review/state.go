@@ -7,18 +7,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // Limits of a review.
 const (
 	maxState    = 64 << 20 // bytes
+	maxLine     = 999_999_999
 	maxComments = 500
 	maxText     = 16 << 10 // bytes of a text or suggestion
 	maxSent     = 48 << 10 // bytes of all comments that are sent together: the agent's prompt must have room for them
@@ -65,14 +70,49 @@ func load(dir string) (state, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
-	if err == nil && s.Version != 1 {
-		err = fmt.Errorf("version %d is not known to this coven", s.Version)
+	if err == nil {
+		err = s.check()
 	}
 	if err != nil {
 		return s, &DamagedError{filepath.Join(dir, session.ReviewFile), err}
 	}
 	return s, nil
 }
+
+// objectID matches a tree or commit. Anything else could be an option of git.
+var objectID = lazyregexp.New(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// check returns why a state cannot be one that coven has written.
+func (s state) check() error {
+	if s.Version != 1 {
+		return fmt.Errorf("version %d is not known to this coven", s.Version)
+	}
+	if len(s.Comments) > maxComments {
+		return fmt.Errorf("it has %d comments, which is more than %d", len(s.Comments), maxComments)
+	}
+	seen := map[string]bool{}
+	for _, c := range s.Comments {
+		if n, err := strconv.Atoi(strings.TrimPrefix(c.ID, "c")); err != nil || n < 1 || n >= s.Next || c.ID != "c"+strconv.Itoa(n) || seen[c.ID] {
+			return fmt.Errorf("%q is not the ID of a comment, or of another one", c.ID)
+		}
+		seen[c.ID] = true
+		if !c.isValid() {
+			return fmt.Errorf("comment %s has an invalid place", c.ID)
+		}
+	}
+	if i := slices.IndexFunc(s.Looked, func(tree string) bool { return !objectID.MatchString(tree) }); i >= 0 {
+		return fmt.Errorf("%q is not a tree", s.Looked[i])
+	}
+	return nil
+}
+
+// isValid reports whether an anchor can be one that coven has made.
+func (a Anchor) isValid() bool {
+	return objectID.MatchString(a.Tree) && isPath(a.Path) && (a.Side == New || a.Side == Old) && a.From >= 1 && a.To >= a.From && a.To <= maxLine
+}
+
+// isPath reports whether a comment can be about the file at a path.
+func isPath(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, "\n\x00") }
 
 // change changes the state of a session. Other processes wait.
 func change(dir string, by func(*state) error) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,14 +14,53 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
+var valid = Anchor{Tree: strings.Repeat("a", 40), Path: "a.go", Side: New, From: 1, To: 2}
+
+// A state that coven cannot have written is damaged: its places would become arguments of git.
+func TestCheck(t *testing.T) {
+	good := state{Version: 1, Next: 3, Comments: []Comment{{ID: "c1", Anchor: valid}, {ID: "c2", Anchor: valid}}, Looked: []string{valid.Tree}}
+	if err := good.check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, damage := range map[string]func(*state){
+		"version":      func(s *state) { s.Version = 2 },
+		"ID twice":     func(s *state) { s.Comments[1].ID = "c1" },
+		"no ID":        func(s *state) { s.Comments[1].ID = "" },
+		"odd ID":       func(s *state) { s.Comments[1].ID = "c02" },
+		"later ID":     func(s *state) { s.Comments[1].ID = "c3" },
+		"option":       func(s *state) { s.Comments[0].Tree = "--output=x" },
+		"short tree":   func(s *state) { s.Comments[0].Tree = "aaaa" },
+		"path outside": func(s *state) { s.Comments[0].Path = "../a.go" },
+		"two lines":    func(s *state) { s.Comments[0].Path = "a\nb" },
+		"no side":      func(s *state) { s.Comments[0].Side = "" },
+		"line 0":       func(s *state) { s.Comments[0].From = 0 },
+		"backwards":    func(s *state) { s.Comments[0].To = 0 },
+		"far":          func(s *state) { s.Comments[0].To = maxLine + 1 },
+		"look":         func(s *state) { s.Looked[0] = "HEAD" },
+		"many": func(s *state) {
+			for i := range maxComments {
+				s.Comments = append(s.Comments, Comment{ID: fmt.Sprintf("c%d", i+3), Anchor: valid})
+			}
+			s.Next = 10 * maxComments
+		},
+	} {
+		s := good
+		s.Comments, s.Looked = slices.Clone(good.Comments), slices.Clone(good.Looked)
+		if damage(&s); s.check() == nil {
+			t.Errorf("%s: it is valid", name)
+		}
+	}
+}
+
 // No comment is lost if several are added at once.
 func TestChange(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
-	for i := range 20 {
+	for range 20 {
 		all.Go(func() {
 			err := change(dir, func(s *state) error {
-				s.Comments = append(s.Comments, Comment{ID: fmt.Sprint(i)})
+				s.Comments = append(s.Comments, Comment{ID: fmt.Sprintf("c%d", s.Next), Anchor: valid})
+				s.Next++
 				return nil
 			})
 			if err != nil {

@@ -61,6 +61,16 @@ async function refresh() {
   if (!events) setTimeout(follow, 1000);
 }
 
+// content is what a part shows. The proofs of its forms are new each time.
+function content(part) {
+  const copy = part.cloneNode(true);
+  for (const proof of copy.querySelectorAll("[name=nonce]")) proof.removeAttribute("value");
+  return copy.innerHTML;
+}
+
+// The content of each part as the server sent it: the person may have opened something in it since.
+const shown = new Map([...document.querySelectorAll("[data-live]")].map((part) => [part.id, content(part)]));
+
 function replace(page) {
   if (page.body.dataset.stream !== body.dataset.stream) { // another session of the task
     if (!isWriting(document)) location.reload();
@@ -72,14 +82,19 @@ function replace(page) {
     const old = document.getElementById(part.id);
     if (!old) {
       const next = parts.slice(i + 1).map((p) => document.getElementById(p.id)).find(Boolean);
-      if (next) next.before(part);
+      if (next) {
+        shown.set(part.id, content(part));
+        next.before(part);
+      }
       continue;
     }
-    if (isWriting(old) || old.innerHTML === part.innerHTML) continue;
-    const open = [...old.querySelectorAll("details[open]")].map((d) => d.id);
+    const now = content(part);
+    if (isWriting(old) || shown.get(part.id) === now) continue;
+    shown.set(part.id, now);
+    const details = [...old.querySelectorAll("details[id]")].map((d) => [d.id, d.open]);
     const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     old.replaceWith(part);
-    for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+    for (const [id, open] of details) document.getElementById(id)?.toggleAttribute("open", open);
     if (focused) part.querySelector('a[href="' + CSS.escape(focused) + '"]')?.focus();
   }
   for (const form of document.forms) { // of one that stays, the proof is renewed

@@ -19,12 +19,20 @@ async function load(file) {
 document.addEventListener("toggle", (e) => { if (e.target.open && e.target.matches(".file")) load(e.target); }, true);
 for (const file of document.querySelectorAll(".file[open]")) load(file);
 
-// The selected line.
-let here = null;
+// The selected line or heading of a file, and its place, by which it is found when its part of the page was replaced.
+let here = null, place = null;
+function selected() {
+  if (here && !here.isConnected) {
+    here = (place ? document.querySelector('a[data-place="' + CSS.escape(place) + '"]')?.closest("tr") : null) ?? null;
+    here?.classList.add("here");
+  }
+  return here;
+}
 function select(row) {
   if (!row) return;
   here?.classList.remove("here");
   here = row;
+  place = row.querySelector("a[data-place]")?.dataset.place;
   here.classList.add("here");
   here.scrollIntoView({ block: "nearest" });
 }
@@ -32,7 +40,7 @@ function select(row) {
 // step selects the next row or file, counted from the selected line.
 function step(all, by) {
   all = [...all];
-  if (!here?.isConnected) { select(by > 0 ? all[0] : all[all.length - 1]); return; }
+  if (!selected()) { select(by > 0 ? all[0] : all[all.length - 1]); return; }
   const after = (e) => here.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING;
   const before = (e) => here.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING && !e.contains(here);
   select(by > 0 ? all.find(after) : all.reverse().find(before));
@@ -42,13 +50,13 @@ const isShown = (e) => e.closest("details")?.open;
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea")) return;
   const lines = () => [...document.querySelectorAll("tr.line")].filter(isShown);
-  const file = () => here?.closest(".file");
+  const file = () => selected()?.closest(".file");
   switch (e.key) {
     case "j": step(lines(), 1); break;
     case "k": step(lines(), -1); break;
     case "n": step(document.querySelectorAll(".file > summary"), 1); break;
     case "p": step(document.querySelectorAll(".file > summary"), -1); break;
-    case "c": { const links = here?.querySelectorAll("a[data-place]"); links?.[links.length - 1]?.click(); break; }
+    case "c": { const links = selected()?.querySelectorAll("a[data-place]"); links?.[links.length - 1]?.click(); break; }
     case "v": file()?.querySelector(".mark")?.requestSubmit(); break;
     case "a": case "r": {
       const action = document.querySelector('details.action[id$="/do/' + e.key + '"]');
