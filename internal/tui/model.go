@@ -176,6 +176,15 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 			return tea.Batch(m.changed(), m.review.load(m.source))
 		}
 		return m.changed()
+	default:
+		return m.fromPerson(msg)
+	}
+	return nil
+}
+
+// fromPerson handles a key, the mouse or a pasted text.
+func (m *Model) fromPerson(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
 		msg.Text = terminal.Printable(msg.Text) // a text of a person is shown, too
 		return m.key(msg)
