@@ -156,7 +156,7 @@ type compared struct {
 // compare compares two trees with git.
 func compare(ctx context.Context, r *repo.Repo, from, to string, options ...string) ([]compared, error) {
 	args := git.DiffArgs("diff-tree", append([]string{"-r", "-M", "--full-index"}, options...)...)
-	list, err := r.Git().Fields(ctx, slices.Concat(args, []string{"--raw", "--numstat", "-z", from, to})...)
+	list, err := r.Git().Fields(ctx, slices.Concat(args, []string{"--raw", "--numstat", "-z", "--end-of-options", from, to})...)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func compare(ctx context.Context, r *repo.Repo, from, to string, options ...stri
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	patch, err := r.Git().Output(ctx, slices.Concat(args, []string{"-p", "--src-prefix=a/", "--dst-prefix=b/", from, to})...)
+	patch, err := r.Git().Output(ctx, slices.Concat(args, []string{"-p", "--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", from, to})...)
 	if err != nil {
 		return nil, err
 	}

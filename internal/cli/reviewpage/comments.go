@@ -16,7 +16,7 @@ func Place(a review.Anchor) string { return terminal.Printable(a.Place()) }
 func commentsText(r review.Review) string {
 	var b strings.Builder
 	for _, p := range r.Comments {
-		fmt.Fprintf(&b, "%s %s (%s): %s", p.ID, placeOf(p), r.Describe(p), strings.TrimPrefix(indent(p.Text+"\n", "    "), "    "))
+		fmt.Fprintf(&b, "%s %s (%s): %s", p.ID, placeOf(p), terminal.Printable(r.Describe(p)), strings.TrimPrefix(indent(p.Text+"\n", "    "), "    "))
 		switch {
 		case p.Suggestion == nil:
 		case *p.Suggestion == "":
@@ -42,9 +42,9 @@ func indent(text, margin string) string {
 // placeOf returns the present place of a comment, or its former one if its lines have changed.
 func placeOf(p review.Placed) string {
 	if p.Now.Path == "" {
-		return p.Place()
+		return Place(p.Anchor)
 	}
-	return p.Now.Place()
+	return Place(p.Now)
 }
 
 // CommentsText returns the list of the comments of a review.

@@ -89,12 +89,9 @@ func Add(ctx context.Context, c *control.Controller, task string, n NewComment) 
 		added.Suggestion = &text
 	}
 	err = change(p.View.Dir, func(s *state) error {
-		if len(s.Comments) >= maxComments {
+		if !s.add(&added) {
 			return exit.Failedf("coven review "+shellword.Word(task)+" --drafts", "the review of %s has %d comments, which is the maximum", task, maxComments)
 		}
-		added.ID = "c" + strconv.Itoa(s.Next)
-		s.Next++
-		s.Comments = append(s.Comments, added)
 		return nil
 	})
 	return added, err

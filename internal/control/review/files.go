@@ -70,7 +70,7 @@ func Files(ctx context.Context, c *control.Controller, r Review, extent Extent) 
 	d := r.Page.Diff
 	if tree := map[Extent]string{SinceLook: r.Last, SinceTurn: r.Turn}[extent]; tree != "" && tree != d.From {
 		var err error
-		if d, err = c.Between(ctx, tree, r.Page.Diff.To); err != nil {
+		if d, err = Since(ctx, c, r, tree); err != nil {
 			return nil, fmt.Errorf("compare with the content of %s: %w", extent, err)
 		}
 	}

@@ -24,8 +24,8 @@ type placer struct {
 	repo  *worktree.Repo
 	page  control.Page
 	turns turns
-	diffs map[[2]string]diff.Diff // by the compared trees
-	files []*gitdiff.File         // of the change
+	diffs map[[2]string]patches // by the compared trees
+	files []*gitdiff.File       // of the change
 
 	contents map[[2]string][]string // lines, by tree and path
 }
@@ -45,6 +45,8 @@ func (p *placer) comment(c Comment) Placed {
 	case !sent && !same:
 		placed.State = Outdated
 	case !sent:
+	case !same && p.changedBefore(c):
+		placed.State = Superseded
 	case !same:
 		placed.State, placed.Commit = Addressed, p.changedBy(c, results)
 	case now.Path != c.Path || now.From != c.From:
@@ -61,6 +63,19 @@ func (p *placer) present(side Side) string {
 		return p.page.Diff.From
 	}
 	return p.page.Diff.To
+}
+
+// changedBefore reports whether the lines of a comment had changed before it was sent.
+func (p *placer) changedBefore(c Comment) bool {
+	tree := p.turns.sent[c.ID].tree
+	if tree == "" || c.Side == Old { // the start of the change at that time is unknown
+		return false
+	}
+	if _, err := p.between(tree, p.present(New)); err != nil { // git has collected it
+		return false
+	}
+	_, same := p.find(c.Anchor, tree)
+	return !same
 }
 
 // changedBy returns the first commit that changed the lines of a comment.
@@ -93,6 +108,9 @@ func answerTo(id string, results []event.Result) string {
 // find returns the lines of an anchor in a tree, and whether they are unchanged there. The difference between the trees does not
 // show the lines of a file to which a link leads.
 func (p *placer) find(a Anchor, tree string) (Anchor, bool) {
+	if a.Tree == tree {
+		return a, true
+	}
 	a, same := p.follow(a, tree)
 	if !same {
 		return a, false
@@ -103,38 +121,42 @@ func (p *placer) find(a Anchor, tree string) (Anchor, bool) {
 
 // follow returns the place of the lines of an anchor in a tree, and false if the difference between the trees changes them.
 func (p *placer) follow(a Anchor, tree string) (Anchor, bool) {
-	if a.Tree == tree {
-		return a, true
-	}
 	d, err := p.between(a.Tree, tree)
 	if err != nil { // git has collected the tree of the anchor
 		return p.search(a, tree)
 	}
 	a.Tree = tree
-	i := slices.IndexFunc(d.Files, func(f diff.FileChange) bool {
+	i := slices.IndexFunc(d.files, func(f diff.FileChange) bool {
 		return f.Path == a.Path && f.Status != "C" || f.OldPath == a.Path && f.Status == "R"
 	})
 	if i < 0 {
 		return a, true
 	}
-	f := d.Files[i]
+	f := d.files[i]
 	if f.Status == "D" || f.Status == "T" || f.Binary {
 		return a, false
 	}
 	a.Path = f.Path
-	from, ok := shift(d.Parts()[i], a.From, a.To)
+	from, ok := shift(d.parts[i], a.From, a.To)
 	a.From, a.To = from, from+a.To-a.From
 	return a, ok
 }
 
-func (p *placer) between(from, to string) (diff.Diff, error) {
+// patches is a difference, cut into the parts of its files once for all comments.
+type patches struct {
+	files []diff.FileChange
+	parts []string
+}
+
+func (p *placer) between(from, to string) (patches, error) {
 	key := [2]string{from, to}
 	d, ok := p.diffs[key]
 	if ok {
 		return d, nil
 	}
-	d, err := diff.Between(p.ctx, p.repo, from, to)
+	found, err := diff.Between(p.ctx, p.repo, from, to)
 	if err == nil {
+		d = patches{found.Files, found.Parts()}
 		p.diffs[key] = d
 	}
 	return d, err

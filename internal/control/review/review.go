@@ -15,7 +15,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/worktree/diff"
 )
 
 // Side is the side of a change on which a commented line is.
@@ -52,11 +51,12 @@ type State string
 
 // The states of comments. Lines that cannot be found any more count as changed.
 const (
-	Draft     State = "draft"     // not sent
-	Outdated  State = "outdated"  // not sent, and its lines have changed
-	Untouched State = "untouched" // sent, and its lines are the same
-	Moved     State = "moved"     // as Untouched, at another place
-	Addressed State = "addressed" // sent, and its lines have changed since
+	Draft      State = "draft"      // not sent
+	Outdated   State = "outdated"   // not sent, and its lines have changed
+	Untouched  State = "untouched"  // sent, and its lines are the same
+	Moved      State = "moved"      // as Untouched, at another place
+	Addressed  State = "addressed"  // sent, and its lines have changed since
+	Superseded State = "superseded" // sent, and its lines had changed before
 )
 
 // Placed is a comment with its place in the present content.
@@ -95,6 +95,8 @@ func (r Review) Describe(p Placed) string {
 		return "draft, moved from " + p.Place()
 	case p.State == Moved:
 		return "untouched, moved from " + p.Place()
+	case p.State == Superseded:
+		return "sent after its lines had changed"
 	case p.State != Addressed:
 		return string(p.State)
 	}
@@ -124,38 +126,43 @@ func Of(ctx context.Context, c *control.Controller, task string) (Review, error)
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Page: p, Comments: []Placed{}, Viewed: []string{}, Last: s.last(p.Diff.To), Turn: t.before}
-	place := placer{ctx: ctx, repo: c.Project.Repo, page: p, turns: t, diffs: map[[2]string]diff.Diff{}}
+	r := Review{Page: p, Comments: []Placed{}, Viewed: s.viewed(p.Diff.Patch), Last: s.last(p.Diff.To), Turn: t.before}
+	place := placer{ctx: ctx, repo: c.Project.Repo, page: p, turns: t, diffs: map[[2]string]patches{}}
 	for _, comment := range s.Comments {
 		r.Comments = append(r.Comments, place.comment(comment))
 	}
-	for path, mark := range marks(p.Diff.Patch) {
-		if s.Viewed[path] == mark {
-			r.Viewed = append(r.Viewed, path)
-		}
-	}
-	slices.Sort(r.Viewed)
 	return r, nil
 }
 
-// Since returns the difference between a tree, such as Last or Turn of a review, and the present content.
+// Since returns the difference between a tree, such as Last or Turn of a review, and the present content. It returns the whole
+// change if tree is empty, or if git has collected it.
 func Since(ctx context.Context, c *control.Controller, r Review, tree string) (control.Diff, error) {
-	return c.Between(ctx, cmp.Or(tree, r.Page.Diff.From), r.Page.Diff.To)
+	if d, err := c.Between(ctx, cmp.Or(tree, r.Page.Diff.From), r.Page.Diff.To); err == nil || ctx.Err() != nil {
+		return d, err
+	}
+	return c.Between(ctx, r.Page.Diff.From, r.Page.Diff.To)
 }
 
 // turns is the history of a session's comments.
 type turns struct {
-	sent    map[string]int // by ID, the number of results before it was sent
-	results []event.Result // of steps
-	before  string         // tree before the last turn that a person asked for
+	sent    map[string]sending // by ID
+	results []event.Result     // of steps
+	before  string             // tree before the last turn that a person asked for
+}
+
+// sending is the moment at which a comment was sent.
+type sending struct {
+	results int    // number of results before
+	tree    string // content that the person saw; empty if unknown
 }
 
 func turnsOf(v session.View) (turns, error) {
-	t := turns{sent: map[string]int{}}
 	events, err := session.Events(v.Dir, event.ReviewAnswered, event.StepCompleted)
-	if err != nil {
-		return t, err
-	}
+	return turnsIn(events), err
+}
+
+func turnsIn(events []event.Event) turns {
+	t := turns{sent: map[string]sending{}}
 	for _, e := range events {
 		var result event.Result
 		var answer event.MergeDecision
@@ -165,18 +172,18 @@ func turnsOf(v session.View) (turns, error) {
 		case e.Type == event.ReviewAnswered && e.Decode(&answer) == nil && len(answer.Changes) > 0:
 			t.before = answer.Tree
 			for _, id := range answer.Comments {
-				t.sent[id] = len(t.results)
+				t.sent[id] = sending{len(t.results), answer.Tree}
 			}
 		}
 	}
-	return t, nil
+	return t
 }
 
 // after returns the results of steps since a comment was sent, and whether it was.
 func (t turns) after(id string) ([]event.Result, bool) {
-	n, ok := t.sent[id]
+	s, ok := t.sent[id]
 	if !ok {
 		return nil, false
 	}
-	return t.results[n:], true
+	return t.results[s.results:], true
 }

@@ -22,7 +22,7 @@ import (
 
 // Limits of a review.
 const (
-	maxState    = 64 << 20 // bytes
+	maxState    = 128 << 20 // bytes: the maximum of comments with the longest texts, escaped
 	maxLine     = 999_999_999
 	maxComments = 500
 	maxText     = 16 << 10 // bytes of a text or suggestion
@@ -141,6 +141,17 @@ func change(dir string, by func(*state) error) error {
 	return nil
 }
 
+// add adds a comment with the next ID. It returns false if there are too many.
+func (s *state) add(c *Comment) bool {
+	if len(s.Comments) >= maxComments {
+		return false
+	}
+	c.ID = "c" + strconv.Itoa(s.Next)
+	s.Next++
+	s.Comments = append(s.Comments, *c)
+	return true
+}
+
 // last returns the last tree that was looked at and is not the present one.
 func (s state) last(present string) string {
 	for i := len(s.Looked) - 1; i >= 0; i-- {
@@ -149,6 +160,18 @@ func (s state) last(present string) string {
 		}
 	}
 	return ""
+}
+
+// viewed returns the files of a patch that were viewed as they are.
+func (s state) viewed(patch string) []string {
+	paths := []string{}
+	for path, mark := range marks(patch) {
+		if s.Viewed[path] == mark {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 // look records that a person looks at a tree.

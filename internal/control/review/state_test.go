@@ -2,10 +2,9 @@ package review
 
 import (
 	"errors"
-	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,43 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/session"
 )
 
-var valid = Anchor{Tree: strings.Repeat("a", 40), Path: "a.go", Side: New, From: 1, To: 2}
-
-// A state that coven cannot have written is damaged: its places would become arguments of git.
-func TestCheck(t *testing.T) {
-	good := state{Version: 1, Next: 3, Comments: []Comment{{ID: "c1", Anchor: valid}, {ID: "c2", Anchor: valid}}, Looked: []string{valid.Tree}}
-	if err := good.check(); err != nil {
-		t.Fatal(err)
-	}
-	for name, damage := range map[string]func(*state){
-		"version":      func(s *state) { s.Version = 2 },
-		"ID twice":     func(s *state) { s.Comments[1].ID = "c1" },
-		"no ID":        func(s *state) { s.Comments[1].ID = "" },
-		"odd ID":       func(s *state) { s.Comments[1].ID = "c02" },
-		"later ID":     func(s *state) { s.Comments[1].ID = "c3" },
-		"option":       func(s *state) { s.Comments[0].Tree = "--output=x" },
-		"short tree":   func(s *state) { s.Comments[0].Tree = "aaaa" },
-		"path outside": func(s *state) { s.Comments[0].Path = "../a.go" },
-		"two lines":    func(s *state) { s.Comments[0].Path = "a\nb" },
-		"no side":      func(s *state) { s.Comments[0].Side = "" },
-		"line 0":       func(s *state) { s.Comments[0].From = 0 },
-		"backwards":    func(s *state) { s.Comments[0].To = 0 },
-		"far":          func(s *state) { s.Comments[0].To = maxLine + 1 },
-		"look":         func(s *state) { s.Looked[0] = "HEAD" },
-		"many": func(s *state) {
-			for i := range maxComments {
-				s.Comments = append(s.Comments, Comment{ID: fmt.Sprintf("c%d", i+3), Anchor: valid})
-			}
-			s.Next = 10 * maxComments
-		},
-	} {
-		s := good
-		s.Comments, s.Looked = slices.Clone(good.Comments), slices.Clone(good.Looked)
-		if damage(&s); s.check() == nil {
-			t.Errorf("%s: it is valid", name)
-		}
-	}
-}
+var anchor = Anchor{Tree: strings.Repeat("a", 40), Path: "a.go", Side: New, From: 1, To: 2}
 
 // No comment is lost if several are added at once.
 func TestChange(t *testing.T) {
@@ -59,8 +22,7 @@ func TestChange(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			err := change(dir, func(s *state) error {
-				s.Comments = append(s.Comments, Comment{ID: fmt.Sprintf("c%d", s.Next), Anchor: valid})
-				s.Next++
+				s.add(&Comment{Anchor: anchor})
 				return nil
 			})
 			if err != nil {
@@ -103,6 +65,61 @@ func TestDamaged(t *testing.T) {
 	}
 	if err := change(dir, func(*state) error { return nil }); err == nil {
 		t.Error("the lock is a link out of the session")
+	}
+}
+
+// A state that coven cannot have written is not used: its trees would be options of git, and its lines indexes.
+func TestCheck(t *testing.T) {
+	changed := func(by func(s *state)) state {
+		s := state{Version: 1, Next: 3, Comments: []Comment{{ID: "c1", Anchor: anchor}, {ID: "c2", Anchor: anchor}}, Looked: []string{anchor.Tree}}
+		by(&s)
+		return s
+	}
+	if err := changed(func(s *state) { s.Comments[1].Side, s.Comments[1].Tree = Old, strings.Repeat("0", 64) }).check(); err != nil {
+		t.Error(err)
+	}
+	for name, by := range map[string]func(s *state){
+		"newer version":   func(s *state) { s.Version = 2 },
+		"many":            func(s *state) { s.Comments = make([]Comment, maxComments+1) },
+		"same ID":         func(s *state) { s.Comments[1].ID = "c1" },
+		"ID of a later":   func(s *state) { s.Comments[1].ID = "c3" },
+		"ID 0":            func(s *state) { s.Comments[0].ID = "c0" },
+		"other ID":        func(s *state) { s.Comments[0].ID = "c01" },
+		"ID without c":    func(s *state) { s.Comments[0].ID = "1" },
+		"ID of two lines": func(s *state) { s.Comments[0].ID = "c1\nc2" },
+		"option":          func(s *state) { s.Comments[0].Tree = "--output=file" },
+		"no tree":         func(s *state) { s.Comments[0].Tree = "" },
+		"option looked":   func(s *state) { s.Looked[0] = "--output=file" },
+		"outside":         func(s *state) { s.Comments[0].Path = "../../x" },
+		"two lines":       func(s *state) { s.Comments[0].Path = "x\ny" },
+		"side":            func(s *state) { s.Comments[0].Side = "both" },
+		"line 0":          func(s *state) { s.Comments[0].From = 0 },
+		"negative":        func(s *state) { s.Comments[0].From = -5 },
+		"backwards":       func(s *state) { s.Comments[0].From = 3 },
+		"huge":            func(s *state) { s.Comments[0].To = math.MaxInt },
+	} {
+		if err := changed(by).check(); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// As many comments can be stored as can be read again.
+func TestMaximum(t *testing.T) {
+	dir, long := t.TempDir(), strings.Repeat("<", maxText) // escaped
+	err := change(dir, func(s *state) error {
+		for range maxComments {
+			if !s.add(&Comment{Anchor: anchor, Text: long, Suggestion: &long}) {
+				t.Fatal("too many")
+			}
+		}
+		if s.add(&Comment{Anchor: anchor}) {
+			t.Error("no limit")
+		}
+		return nil
+	})
+	if s, err2 := load(dir); err != nil || err2 != nil || len(s.Comments) != maxComments {
+		t.Errorf("%v, %v: %d comments", err, err2, len(s.Comments))
 	}
 }
 

@@ -17,7 +17,7 @@ func (r Repo) Changes(ctx context.Context, from, to string) ([]object.Change, er
 	if err == nil || errors.Is(err, object.ErrManyChanges) {
 		return changes, err
 	}
-	out, err := r.Output(ctx, DiffArgs("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to)...)
+	out, err := r.Output(ctx, DiffArgs("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--end-of-options", from, to)...)
 	if err != nil {
 		return nil, err
 	}
