@@ -33,6 +33,8 @@ func chromium() (string, error) {
 // clicks SELECTOR    wait until the page has the element, and click it
 // types SELECTOR TEXT type TEXT, where \n is Enter, into the element; a selector has no spaces
 // keys TEXT          type TEXT into the focused element, or the page
+// tab NAME           go to another tab of the same browser, where the next steps happen
+// !COMMAND           run a shell command at the same time
 func cmdChromium(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: chromium FILE STEP...")
@@ -50,7 +52,7 @@ func cmdChromium(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, closeTab := chromedp.NewContext(ctx)
 	defer closeTab()
 	ts.Check(chromedp.Do(ctx)) // starts the browser, which ends with ctx
-	w := &window{ts: ts, ctx: ctx, site: login[:strings.Index(login, "/login")]}
+	w := &window{ts: ts, ctx: ctx, site: login[:strings.Index(login, "/login")], tabs: map[string]context.Context{"": ctx}}
 	w.do("opens "+login, chromedp.Navigate(login))
 	for _, step := range args[1:] {
 		w.step(strings.ReplaceAll(step, "{}", ts.Getenv("FOUND")))
@@ -61,12 +63,23 @@ func cmdChromium(ts *testscript.TestScript, neg bool, args []string) {
 type window struct {
 	ts   *testscript.TestScript
 	ctx  context.Context //nolint:containedctx // chromedp has the window in it
+	tabs map[string]context.Context
 	site string
 }
 
 func (w *window) step(step string) {
 	word, rest, _ := strings.Cut(step, " ")
+	if strings.HasPrefix(step, "!") {
+		meanwhile(w.ts, step[1:])
+		return
+	}
 	switch word {
+	case "tab":
+		if w.tabs[rest] == nil {
+			w.tabs[rest], _ = chromedp.NewContext(w.tabs[""]) // ends with the browser
+			w.ts.Check(chromedp.Do(w.tabs[rest]))
+		}
+		w.ctx = w.tabs[rest]
 	case "opens":
 		w.do(step, chromedp.Navigate(w.site+rest))
 	case "sees":
@@ -80,6 +93,7 @@ func (w *window) step(step string) {
 		selector, text, _ := strings.Cut(rest, " ")
 		w.do(step, chromedp.SendKeys[chromedp.CSS](chromedp.CSS(selector), strings.ReplaceAll(text, `\n`, kb.Enter)))
 	case "keys":
+		w.is(step, `document.readyState === "complete"`) // its scripts have run
 		for _, key := range strings.ReplaceAll(rest, `\n`, kb.Enter) {
 			w.do(step, chromedp.KeyEvent(string(key)))
 		}
@@ -100,7 +114,9 @@ func (w *window) do(step string, action chromedp.Action[chromedp.Void]) {
 // is waits until an expression is true.
 func (w *window) is(step, expression string) {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause() {
-		if ok, err := chromedp.Run(w.ctx, chromedp.Evaluate[bool](expression)); ok && err == nil {
+		ctx, cancel := context.WithDeadline(w.ctx, deadline)
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		if cancel(); ok && err == nil {
 			return
 		}
 	}
@@ -108,6 +124,8 @@ func (w *window) is(step, expression string) {
 }
 
 func (w *window) fail(step string, err error) {
-	text, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText")) // it may have ended
+	ctx, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string]("location.href + '\\n' + document.body.innerText")) // it may have ended
 	w.ts.Fatalf("%s: %v; the page:\n%s", step, err, text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coven-run/coven/internal/board"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
@@ -21,61 +22,70 @@ type form struct {
 	Path    string // where it is sent
 	Nonce   string
 	Confirm string // a question before it
-	Ask     string // a question for a text
+	Ask     string // a question for a text, which must not be empty
 	Text    string // to begin with
-	Must    bool   // the text must not be empty
 }
 
-// forms returns the actions for a card that need no terminal: those of the repository if task is empty.
+// forms returns the actions for a card that need no terminal and are not about a question: those of the repository if task is empty.
 func (s *Server) forms(r *http.Request, c board.Card, task string) (all []form) {
 	if s.options.ReadOnly {
 		return nil
 	}
+	c = about(c, 0)
 	for _, a := range board.Actions() {
 		if a.Inside || (a.When == nil) != (task == "") || task != "" && !a.When(c) {
 			continue
-		}
-		args := a.Args(c)
-		if a.Ask != "" {
-			args = append(args, "TEXT")
 		}
 		path := "/do/" + a.Key
 		if task != "" {
 			path = taskPath(task) + path
 		}
-		all = append(all, s.form(r, form{Name: a.Name, Line: lineOf(args), Path: path, Confirm: a.Confirm, Ask: a.Ask, Must: a.Ask != ""}))
+		all = append(all, s.actionForm(r, a, c, path))
 	}
 	return all
+}
+
+// answerForms returns the actions that answer a question. They ask for no confirmation: the question is beside them.
+func (s *Server) answerForms(r *http.Request, c board.Card, n int) (all []form) {
+	if s.options.ReadOnly {
+		return nil
+	}
+	c = about(c, n)
+	for _, a := range board.Actions() {
+		if answers(a, c) {
+			a.Confirm = ""
+			all = append(all, s.actionForm(r, a, c, taskPath(c.Task)+"/questions/"+strconv.Itoa(n)+"/"+a.Key))
+		}
+	}
+	return all
+}
+
+// about returns a card whose only question is the one with a number.
+func about(c board.Card, n int) board.Card {
+	c.View.Approvals = slices.DeleteFunc(slices.Clone(c.View.Approvals), func(q session.Approval) bool { return q.N != n })
+	return c
+}
+
+// answers reports whether an action answers the question of a card.
+func answers(a board.Action, c board.Card) bool {
+	return !a.Inside && a.When != nil && a.When(c) && !a.When(about(c, 0))
+}
+
+func (s *Server) actionForm(r *http.Request, a board.Action, c board.Card, path string) form {
+	args, text := a.Args(c), ""
+	if a.Ask != "" {
+		args = append(args, "TEXT")
+	}
+	if a.Suggest != nil {
+		text = a.Suggest(c)
+	}
+	return s.form(r, form{Name: a.Name, Line: lineOf(args), Path: path, Confirm: a.Confirm, Ask: a.Ask, Text: text})
 }
 
 func (s *Server) form(r *http.Request, f form) form {
 	path, _ := url.PathUnescape(f.Path) // it was escaped here
 	f.Nonce = s.guard.nonce(r, path)
 	return f
-}
-
-func (s *Server) budgetForm(r *http.Request, c board.Card) form {
-	more := c.View.More
-	if more == "" {
-		more = "usd=+5"
-	}
-	return s.form(r, form{Name: "resume", Line: lineOf([]string{"resume", c.Task, "--budget", more}), Path: taskPath(c.Task) + "/budget", Ask: "add to the budget", Text: more, Must: true})
-}
-
-func (s *Server) answerForm(r *http.Request, c board.Card, n int, answer string) form {
-	f := form{Name: answer, Line: lineOf(answerArgs(c.Task, n, answer, "")), Path: taskPath(c.Task) + "/approvals/" + strconv.Itoa(n) + "/" + answer}
-	if answer == "deny" {
-		f.Ask = "reason for the agent"
-	}
-	return s.form(r, f)
-}
-
-func answerArgs(task string, n int, answer, reason string) []string {
-	args := []string{"approvals", answer, task, strconv.Itoa(n)}
-	if reason != "" {
-		args = append(args, "--reason", reason)
-	}
-	return args
 }
 
 // act does the action of a key, for a task or the repository.
@@ -94,13 +104,19 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 			s.fail(w, err)
 			return
 		}
+		c = about(c, 0)
 		if i = slices.IndexFunc(all, func(a board.Action) bool { return a.When(c) }); i < 0 {
 			refuse(w, http.StatusConflict, all[len(all)-1].Name+" is not possible for this task now: it is "+c.State)
 			return
 		}
 	}
-	args := all[i].Args(c)
-	if all[i].Ask != "" {
+	s.runAction(w, r, all[i], c)
+}
+
+// runAction runs the command line of an action, with the text of the form if it asks for one.
+func (s *Server) runAction(w http.ResponseWriter, r *http.Request, a board.Action, c board.Card) {
+	args := a.Args(c)
+	if a.Ask != "" {
 		text := textOf(r, "text")
 		if text == "" {
 			refuse(w, http.StatusUnprocessableEntity, "nothing was done: the text is empty")
@@ -134,42 +150,28 @@ func (s *Server) addTask(w http.ResponseWriter, r *http.Request) {
 	s.run(w, r, "", append(args, "--", title))
 }
 
-func (s *Server) addBudget(w http.ResponseWriter, r *http.Request) {
-	c, err := s.options.Source.Find(r.PathValue("task"))
-	if err != nil {
-		s.fail(w, err)
-		return
-	}
-	if !waitsForBudget(c) {
-		refuse(w, http.StatusConflict, "this task does not wait for a budget: it is "+c.State)
-		return
-	}
-	s.run(w, r, c.Task, []string{"resume", c.Task, "--budget", textOf(r, "text")})
-}
-
+// answer does the action of a key for a question.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
-	n, err := strconv.Atoi(r.PathValue("n"))
-	answer := r.PathValue("answer")
-	if err != nil || answer != "approve" && answer != "deny" {
-		refuse(w, http.StatusNotFound, "there is no such answer")
-		return
-	}
 	c, err := s.options.Source.Find(r.PathValue("task"))
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
+	n, _ := strconv.Atoi(r.PathValue("n")) // there is no question 0
+	c = about(c, n)
 	for _, q := range c.View.Approvals {
-		if q.N == n && !q.Open() {
+		if !q.Open() {
 			refuse(w, http.StatusConflict, "this question has an answer: "+answered(*q.Answer))
 			return
 		}
 	}
-	reason := ""
-	if answer == "deny" {
-		reason = textOf(r, "text")
+	for _, a := range board.Actions() {
+		if a.Key == r.PathValue("key") && answers(a, c) {
+			s.runAction(w, r, a, c)
+			return
+		}
 	}
-	s.run(w, r, c.Task, answerArgs(c.Task, n, answer, reason))
+	refuse(w, http.StatusNotFound, "there is no such question or answer")
 }
 
 func answered(a event.ApprovalAnswer) string {

@@ -257,7 +257,7 @@ func TestAttackSize(t *testing.T) {
 // A page that is read-only refuses every POST, and offers none.
 func TestAttackReadOnly(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.ReadOnly = true }).login()
-	for _, path := range []string{"/do/R", "/tasks", "/task/app-1/do/a", "/task/app-1/do/r", "/task/app-2/approvals/1/approve", "/task/app-3/budget", "/login"} {
+	for _, path := range []string{"/do/R", "/tasks", "/task/app-1/do/a", "/task/app-1/do/r", "/task/app-2/questions/1/a", "/task/app-3/do/b", "/login"} {
 		form := url.Values{"nonce": {s.ownNonce(path)}, "text": {"x"}, "title": {"x"}, "token": {s.options.Token}}
 		if answer, _ := s.request(http.MethodPost, path, form.Encode(), "Sec-Fetch-Site: same-origin"); answer.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %d", path, answer.StatusCode)

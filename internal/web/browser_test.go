@@ -250,7 +250,7 @@ func TestBrowserAccessible(t *testing.T) {
 	}
 	b := newTab(t)
 	s := newSite(t)
-	s.source.cards = plain(s.source.time, s.dir)
+	s.source.cards, s.source.files = plain(s.source.time, s.dir), usualFiles()
 	writeEvents(t, s, "s1", 0, "the first")
 	const faults = `axe.run(document).then((found) => { window.faults = found.violations.map((v) => v.impact + " " + v.id + ": " + v.nodes.map((n) => n.html).join(", ")).join("\n") }, (e) => { window.faults = String(e) })`
 	for _, scheme := range []string{"light", "dark"} {
@@ -259,7 +259,7 @@ func TestBrowserAccessible(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.do(chromedp.Navigate(s.LoginURL(s.host, "")))
-		for _, path := range []string{"/", "/task/app-a1b2", "/task/app-c3d4", "/costs", "/login"} {
+		for _, path := range []string{"/", "/task/app-a1b2", "/task/app-c3d4", "/costs", "/login", "/task/app-a1b2/review?part=whole", "/task/app-a1b2/review?part=whole&view=split&at=cmd/app/main.go:12"} {
 			b.do(chromedp.Navigate("http://" + s.host + path))
 			b.do(chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll("details")) d.open = true`))
 			b.do(chromedp.Evaluate[chromedp.Void](string(axe)), chromedp.Evaluate[chromedp.Void](faults))

@@ -82,8 +82,15 @@ func (s *Server) frame(title, task string) frame {
 
 // render sends a page.
 func (s *Server) render(w http.ResponseWriter, name string, data any) {
+	s.renderAfter(w, name, data, func() {})
+}
+
+// renderAfter sends a page after it called ready, when the data is no longer in use.
+func (s *Server) renderAfter(w http.ResponseWriter, name string, data any, ready func()) {
 	var page bytes.Buffer
-	if err := templates().ExecuteTemplate(&page, name, data); err != nil {
+	err := templates().ExecuteTemplate(&page, name, data)
+	ready()
+	if err != nil {
 		refuse(w, http.StatusInternalServerError, err.Error())
 		return
 	}
@@ -166,8 +173,8 @@ func (s *Server) showCosts(w http.ResponseWriter, _ *http.Request) {
 // question is a tool call that waits for an answer.
 type question struct {
 	session.Approval
-	Text          string
-	Approve, Deny form
+	Text  string
+	Forms []form // that answer it
 }
 
 func (s *Server) showTask(w http.ResponseWriter, r *http.Request) {
@@ -184,17 +191,11 @@ func (s *Server) showTask(w http.ResponseWriter, r *http.Request) {
 		frame
 		Card      board.Card
 		Forms     []form
-		Budget    form
 		Questions []question
 		Findings  []event.Finding
 	}{frame: f, Card: c, Forms: s.forms(r, c, c.Task), Findings: c.View.Open}
-	if waitsForBudget(c) {
-		page.Budget = s.budgetForm(r, c)
-	}
 	for _, q := range c.View.OpenApprovals() {
-		page.Questions = append(page.Questions, question{
-			Approval: q, Text: terminal.Approval(q.Approval), Approve: s.answerForm(r, c, q.N, "approve"), Deny: s.answerForm(r, c, q.N, "deny"),
-		})
+		page.Questions = append(page.Questions, question{Approval: q, Text: terminal.Approval(q.Approval), Forms: s.answerForms(r, c, q.N)})
 	}
 	s.render(w, "task", page)
 }
@@ -218,5 +219,3 @@ func (s *Server) showLog(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 }
-
-func waitsForBudget(c board.Card) bool { return c.View.Shown().Reason == event.WaitBudget }

@@ -2,12 +2,17 @@ package web
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
@@ -24,6 +29,7 @@ type reviewRequest struct {
 	last   string        // tree of the last look, with which the page goes on to compare
 	split  bool
 	place  string // that is commented on
+	skip   int    // lines of a file, which the browser has
 	found  review.Review
 }
 
@@ -38,6 +44,7 @@ func reviewRequestOf(task string, values url.Values) reviewRequest {
 	if treeName.FindString(q.last) == "" {
 		q.last = ""
 	}
+	q.skip, _ = strconv.Atoi(values.Get("skip"))
 	return q
 }
 
@@ -87,9 +94,11 @@ type reviewFile struct {
 	Dir, Base string
 	RowsPath  string
 	Rows      []reviewRow
+	MorePath  string // the address of the next rows; empty if there are none
 	Split     bool
 	Folded    bool
-	Mark      form // marks it as viewed, or not
+	Shown     string // identifies all that is shown of it
+	Mark      form   // marks it as viewed, or not
 	Here      here
 	Own       remarks // about the whole file
 	Remarks   int     // their number
@@ -136,16 +145,35 @@ type commentForm struct {
 	Path       string
 	Nonce      string
 	Line       string // command line
+	Content    string // of the file
 	CanSuggest bool
 	Here       here
 	Back       string
 }
 
-// Limits of what a review page shows at once. Other files are loaded when they are opened.
+// Limits of what a review page shows at once. Other files are loaded when they are opened, and long ones in parts.
 const (
-	shownLines = 3000 // of all files
+	shownLines = 2000 // of all files
 	foldedFrom = 1000 // lines of one
+	partLines  = 2000 // of a long one
+	maxLine    = 2000 // bytes of a line
+
+	largePatch = 1 << 20 // bytes of a patch whose memory is returned at once
 )
+
+// openReview returns a review. Only one is in memory at a time, until done is called.
+func (s *Server) openReview(q reviewRequest) (found review.Review, files []review.File, done func(), err error) {
+	s.reviewing.Lock()
+	found, files, err = s.options.Source.Review(q.task, q.extent, q.last)
+	large := len(found.Page.Diff.Patch) > largePatch
+	done = sync.OnceFunc(func() {
+		s.reviewing.Unlock()
+		if large {
+			go debug.FreeOSMemory() // the next garbage collection of an idle page is far away
+		}
+	})
+	return found, files, done, err
+}
 
 func (s *Server) showReview(w http.ResponseWriter, r *http.Request) {
 	q := reviewRequestOf(r.PathValue("task"), r.URL.Query())
@@ -155,7 +183,8 @@ func (s *Server) showReview(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	found, files, err := s.options.Source.Review(q.task, q.extent, q.last)
+	found, files, done, err := s.openReview(q)
+	defer done()
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -183,13 +212,15 @@ func (s *Server) showReview(w http.ResponseWriter, r *http.Request) {
 		Summary string
 	}{frame: f, Card: c, Review: found, Parts: q.parts(found), Views: q.views(), Drafts: len(found.Drafts()), Summary: c.View.Summary}
 	left := shownLines
-	for i, file := range files {
-		shown := s.reviewFile(r, q, i, file)
-		if n := linesOf(file); !shown.Folded && n <= left {
+	for _, file := range files {
+		shown := s.reviewFile(r, q, file)
+		if n := linesOf(file); q.isIn(file) {
+			of := q
+			of.skip = q.partOf(file)
+			s.addRows(r, of, &shown)
+		} else if shown.Folded = shown.Folded || n > left; !shown.Folded {
 			left -= n
-			shown.Rows = s.rows(r, q, file)
-		} else {
-			shown.Folded = true
+			s.addRows(r, q, &shown)
 		}
 		if file.Viewed {
 			page.Viewed++
@@ -206,13 +237,14 @@ func (s *Server) showReview(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	s.render(w, "review", page)
+	s.renderAfter(w, "review", page, done)
 }
 
 // showFile sends the rows of one file, for one that was folded.
 func (s *Server) showFile(w http.ResponseWriter, r *http.Request) {
 	q := reviewRequestOf(r.PathValue("task"), r.URL.Query())
-	found, files, err := s.options.Source.Review(q.task, q.extent, q.last)
+	found, files, done, err := s.openReview(q)
+	defer done()
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -223,13 +255,13 @@ func (s *Server) showFile(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "the change does not contain this file")
 		return
 	}
-	shown := s.reviewFile(r, q, i, files[i])
-	shown.Rows = s.rows(r, q, files[i])
+	shown := s.reviewFile(r, q, files[i])
+	s.addRows(r, q, &shown)
 	page := struct {
 		frame
 		File reviewFile
 	}{s.frame(files[i].Path, q.task), shown}
-	s.render(w, "review-file", page)
+	s.renderAfter(w, "review-file", page, done)
 }
 
 // parts returns the links to the parts of the change.
@@ -254,23 +286,25 @@ func (q reviewRequest) views() []choice {
 	}
 }
 
+// linesOf returns the number of lines that are shown of a file. A long one counts for several.
 func linesOf(f review.File) (n int) {
 	for _, h := range f.Hunks {
-		n += len(h.Lines)
+		for _, l := range h.Lines {
+			n += 1 + min(len(l.Text), maxLine)/200
+		}
 	}
 	return n
 }
 
 // reviewFile returns a file without its rows.
-func (s *Server) reviewFile(r *http.Request, q reviewRequest, i int, f review.File) reviewFile {
+func (s *Server) reviewFile(r *http.Request, q reviewRequest, f review.File) reviewFile {
 	slash := strings.LastIndexByte(f.Path, '/') + 1
-	query := url.Values{"part": {string(q.extent)}, "last": {q.last}, "view": {q.view()}, "file": {f.Path}}
 	shown := reviewFile{
-		File: f, ID: "file-" + strconv.Itoa(i), Dir: f.Path[:slash], Base: f.Path[slash:], Split: q.split, Here: q.here(),
-		RowsPath: taskPath(q.task) + "/review/file?" + query.Encode(), Folded: f.Viewed || f.Generated || linesOf(f) >= foldedFrom,
+		File: f, ID: "file-" + digest(f.Path), Shown: digest(f.Content, strconv.FormatBool(f.Viewed), f.OldPath, remarksText(f)), Dir: f.Path[:slash], Base: f.Path[slash:], Split: q.split, Here: q.here(),
+		RowsPath: q.rowsPath(f, 0), Folded: f.Viewed || f.Generated || linesOf(f) >= foldedFrom,
 		Own: remarks{Findings: f.Findings, Comments: s.comments(r, q, f.Comments)}, Remarks: remarksOf(f),
 	}
-	if path, _, ok := cutPlace(q.place); ok && path == f.Path {
+	if q.isIn(f) {
 		shown.Folded = false
 	}
 	if !s.options.ReadOnly {
@@ -281,6 +315,53 @@ func (s *Server) reviewFile(r *http.Request, q reviewRequest, i int, f review.Fi
 		shown.Mark = s.form(r, form{Name: name, Path: taskPath(q.task) + "/viewed", Text: url.PathEscape(f.Path)})
 	}
 	return shown
+}
+
+// isIn reports whether the place that is commented on is in a file.
+func (q reviewRequest) isIn(f review.File) bool {
+	path, a, ok := cutPlace(q.place)
+	return ok && (path == f.Path || a.Side == review.Old && path == f.OldPath)
+}
+
+// partOf returns the number of lines before the part of a file that has the place that is commented on.
+func (q reviewRequest) partOf(f review.File) int {
+	_, a, _ := cutPlace(q.place)
+	n := 0
+	for _, h := range f.Hunks {
+		for _, l := range h.Lines {
+			if a.Side == review.New && l.New == a.To || a.Side == review.Old && l.Old == a.To && l.Op == gitdiff.OpDelete {
+				return n / partLines * partLines
+			}
+			n++
+		}
+	}
+	return 0
+}
+
+// rowsPath returns the address of the rows of a file, without the first ones.
+func (q reviewRequest) rowsPath(f review.File, skip int) string {
+	query := url.Values{"part": {string(q.extent)}, "last": {q.last}, "view": {q.view()}, "at": {q.place}, "file": {f.Path}, "skip": {strconv.Itoa(skip)}}
+	return taskPath(q.task) + "/review/file?" + query.Encode()
+}
+
+// digest returns a short text that stands for texts.
+func digest(texts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(texts, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// remarksText returns all comments and findings of a file as a text.
+func remarksText(f review.File) string {
+	all := []any{f.Comments, f.Findings}
+	for _, h := range f.Hunks {
+		for _, l := range h.Lines {
+			if len(l.Comments)+len(l.Findings) > 0 {
+				all = append(all, l.Old, l.New, l.Comments, l.Findings)
+			}
+		}
+	}
+	text, _ := json.Marshal(all) // it has no other types
+	return string(text)
 }
 
 // remarksOf returns the number of comments and findings of a file.
@@ -302,27 +383,51 @@ func cutPlace(text string) (path string, a review.Anchor, ok bool) {
 	return a.Path, a, err == nil
 }
 
-// rows returns the rows of a file.
-func (s *Server) rows(r *http.Request, q reviewRequest, f review.File) []reviewRow {
-	var rows []reviewRow
+// addRows adds the rows of a file, or a part of them. The part begins after the lines to skip, and has the place to comment on.
+func (s *Server) addRows(r *http.Request, q reviewRequest, f *reviewFile) {
+	skip, left := q.skip, partLines
 	for _, h := range f.Hunks {
-		rows = append(rows, reviewRow{Header: visible(terminal.Printable(h.Header))})
-		all := pairs(h.Lines)
-		other := map[*review.Line]*review.Line{}
-		for _, p := range all {
-			if p.old != nil && p.new != nil {
-				other[p.old], other[p.new] = p.new, p.old
-			}
-		}
-		if !q.split {
-			for i := range h.Lines {
-				rows = append(rows, s.row(r, q, f, &h.Lines[i], other[&h.Lines[i]]))
-			}
+		if skip >= len(h.Lines) {
+			skip -= len(h.Lines)
 			continue
 		}
+		if left <= 0 {
+			break
+		}
+		lines := h.Lines[skip:]
+		lines = lines[:min(len(lines), left)]
+		if skip == 0 {
+			f.Rows = append(f.Rows, reviewRow{Header: visible(terminal.Printable(clipped(h.Header)))})
+		}
+		f.Rows = append(f.Rows, s.rows(r, q, f.File, lines)...)
+		skip, left = 0, left-len(lines)
+	}
+	all := 0
+	for _, h := range f.Hunks {
+		all += len(h.Lines)
+	}
+	if next := q.skip + partLines; next < all {
+		f.MorePath = q.rowsPath(f.File, next)
+	}
+}
+
+// rows returns the rows of lines of a hunk.
+func (s *Server) rows(r *http.Request, q reviewRequest, f review.File, lines []review.Line) (rows []reviewRow) {
+	all := pairs(lines)
+	if q.split {
 		for _, p := range all {
 			rows = append(rows, s.split(r, q, f, p))
 		}
+		return rows
+	}
+	other := map[*review.Line]*review.Line{}
+	for _, p := range all {
+		if p.old != nil && p.new != nil {
+			other[p.old], other[p.new] = p.new, p.old
+		}
+	}
+	for i := range lines {
+		rows = append(rows, s.row(r, q, f, &lines[i], other[&lines[i]]))
 	}
 	return rows
 }
@@ -395,7 +500,7 @@ func (s *Server) row(r *http.Request, q reviewRequest, f review.File, l, other *
 	if q.place != "" && !s.options.ReadOnly && endsAt(visible(terminal.Printable(q.place)), cell.Place) {
 		path := taskPath(q.task) + "/comments"
 		row.Form = &commentForm{
-			Place: q.place, Path: path, Nonce: s.guard.nonce(r, path), Line: lineOf([]string{"review", q.task, "--comment", q.place, "TEXT"}),
+			Place: q.place, Path: path, Nonce: s.guard.nonce(r, path), Line: lineOf([]string{"review", q.task, "--comment", q.place, "TEXT"}), Content: f.Content,
 			CanSuggest: cell.Kind != "removed", Here: q.here(), Back: q.with(q.extent, q.split, ""),
 		}
 	}
@@ -428,7 +533,7 @@ func (s *Server) comments(r *http.Request, q reviewRequest, all []review.Placed)
 
 // cell returns the cell of a line, which replaces the other one, or is replaced by it. other is nil if there is none.
 func (s *Server) cell(q reviewRequest, f review.File, l, other *review.Line) reviewCell {
-	cell := reviewCell{Kind: "same", Number: l.New, Before: shownLine(l.Text)}
+	cell := reviewCell{Kind: "same", Number: l.New, Before: shownLine(clipped(l.Text))}
 	place := review.Anchor{Path: f.Path, Side: review.New, From: l.New, To: l.New}
 	switch l.Op {
 	case gitdiff.OpAdd:
@@ -442,7 +547,7 @@ func (s *Server) cell(q reviewRequest, f review.File, l, other *review.Line) rev
 		cell.Link = q.with(q.extent, q.split, place.Place()) + "#comment-text"
 	}
 	if other != nil && other != l {
-		before, change, after := changedPart(l.Text, other.Text)
+		before, change, after := changedPart(clipped(l.Text), clipped(other.Text))
 		cell.Before, cell.Change, cell.After = shownLine(before), shownLine(change), shownLine(after)
 	}
 	return cell
@@ -450,6 +555,14 @@ func (s *Server) cell(q reviewRequest, f review.File, l, other *review.Line) rev
 
 func shownLine(text string) string {
 	return visible(terminal.Printable(strings.ReplaceAll(text, "\t", "    ")))
+}
+
+// clipped returns the beginning of a line that is too long to be shown.
+func clipped(text string) string {
+	if len(text) <= maxLine {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLine], "") + " … (" + strconv.Itoa(len(text)) + " bytes)"
 }
 
 // changedPart cuts a line at the part that differs from another one. If all of it differs, the part is empty.
@@ -479,7 +592,25 @@ func (s *Server) addComment(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnprocessableEntity, "nothing was added: a comment needs a place such as a.go:12 and a text")
 		return
 	}
+	if ok, err := s.isPresent(r, place); err != nil || !ok {
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		refuse(w, http.StatusConflict, "nothing was added: the file has changed since this page was loaded. Go back, and load the page again: your text stays.\n\n"+visible(terminal.PrintableLines(text)))
+		return
+	}
 	s.runInReview(w, r, []string{"review", flag, place, "--", r.PathValue("task"), text})
+}
+
+// isPresent reports whether the file of a place is as it was on the page with the form.
+func (s *Server) isPresent(r *http.Request, place string) (bool, error) {
+	q := reviewRequestOf(r.PathValue("task"), r.PostForm)
+	_, files, done, err := s.openReview(q)
+	defer done()
+	path, _, _ := cutPlace(place)
+	i := slices.IndexFunc(files, func(f review.File) bool { return f.Path == path || f.OldPath == path })
+	return i >= 0 && files[i].Content == r.PostForm.Get("content"), err
 }
 
 func (s *Server) discardComment(w http.ResponseWriter, r *http.Request) {
@@ -525,7 +656,8 @@ func (s *Server) sendComments(w http.ResponseWriter, r *http.Request) {
 
 // markViewed records whether a file was viewed.
 func (s *Server) markViewed(w http.ResponseWriter, r *http.Request) {
-	found, _, err := s.options.Source.Review(r.PathValue("task"), review.Whole, "")
+	found, _, done, err := s.openReview(reviewRequest{task: r.PathValue("task"), extent: review.Whole})
+	defer done()
 	path, invalid := url.PathUnescape(r.PostForm.Get("text"))
 	if err = errors.Join(err, invalid); err == nil {
 		err = s.options.Source.Viewed(found, path, !slices.Contains(found.Viewed, path))

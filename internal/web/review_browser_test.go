@@ -83,20 +83,20 @@ func TestBrowserReviewKeys(t *testing.T) {
 	if got := s.source.commands(); got != `[["review" "--comment" "cmd/app/main.go:11-13" "--" "app-a1b2" "Because"]]` {
 		t.Error(got)
 	}
-	b.click(`#file-2 > summary`)
-	b.is(`document.querySelector("#file-2").textContent.includes("generated line")`)
+	b.click(`details.file:nth-of-type(3) > summary`)
+	b.is(`document.querySelector("details.file:nth-of-type(3)").textContent.includes("generated line")`)
 	b.do(chromedp.KeyEvent("j"))
-	b.click(`#file-1 > summary`)
+	b.click(`details.file:nth-of-type(2) > summary`)
 	b.is(`(window.before = at) !== ""`)
 	s.source.changed <- struct{}{} // nothing of this review
 	b.is(`!loading && at !== window.before`)
-	b.is(`document.querySelector("#file-2").textContent.includes("generated line") && document.querySelector("#file-1").open`)
+	b.is(`document.querySelector("details.file:nth-of-type(3)").textContent.includes("generated line") && document.querySelector("details.file:nth-of-type(2)").open`)
 	s.source.mu.Lock()
-	s.source.files[0].Added = 77
+	s.source.files[0].Content, s.source.files[0].Added = "new", 77
 	s.source.mu.Unlock()
 	s.source.changed <- struct{}{}
-	b.is(`document.querySelector("#file-0").textContent.includes("+77")`)
-	b.is(`document.querySelector("#file-1").open && document.querySelector("#file-2").textContent.includes("generated line")`)
+	b.is(`document.querySelector("details.file:nth-of-type(1)").textContent.includes("+77")`)
+	b.is(`document.querySelector("details.file:nth-of-type(2)").open && document.querySelector("details.file:nth-of-type(3)").textContent.includes("generated line")`)
 	b.do(chromedp.KeyEvent("n"), chromedp.KeyEvent("v"))
 	b.is(`location.search.includes("part=whole")`)
 }

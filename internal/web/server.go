@@ -66,6 +66,8 @@ type Server struct {
 	lobby   lobby
 	beat    time.Duration // between signs of life on a stream
 
+	reviewing sync.Mutex // held while a review is in memory
+
 	mu       sync.Mutex
 	commands []*command // the last ones that the page has started
 	streams  int
@@ -85,12 +87,11 @@ func New(o Options) *Server {
 	s.mux.HandleFunc("POST /tasks", s.addTask)
 	s.mux.HandleFunc("POST /do/{key}", s.act)
 	s.mux.HandleFunc("POST /task/{task}/do/{key}", s.act)
-	s.mux.HandleFunc("POST /task/{task}/budget", s.addBudget)
 	s.mux.HandleFunc("POST /task/{task}/comments", s.addComment)
 	s.mux.HandleFunc("POST /task/{task}/comments/{id}/discard", s.discardComment)
 	s.mux.HandleFunc("POST /task/{task}/send", s.sendComments)
 	s.mux.HandleFunc("POST /task/{task}/viewed", s.markViewed)
-	s.mux.HandleFunc("POST /task/{task}/approvals/{n}/{answer}", s.answer)
+	s.mux.HandleFunc("POST /task/{task}/questions/{n}/{key}", s.answer)
 	return s
 }
 

@@ -260,9 +260,9 @@ func TestActions(t *testing.T) {
 		{"/task/app-1", "/task/app-1/do/x", []string{"text", "no"}, `[["reject" "app-1" "--reason" "no"]]`},
 		{"/task/app-1", "/task/app-1/do/t", nil, `[["retry" "app-1"]]`},
 		{"/task/app-3", "/task/app-3/do/e", nil, `[["resume" "app-3"]]`},
-		{"/task/app-3", "/task/app-3/budget", []string{"text", "usd=+7"}, `[["resume" "app-3" "--budget" "usd=+7"]]`},
-		{"/task/app-2", "/task/app-2/approvals/1/approve", nil, `[["approvals" "approve" "app-2" "1"]]`},
-		{"/task/app-2", "/task/app-2/approvals/1/deny", []string{"text", "why"}, `[["approvals" "deny" "app-2" "1" "--reason" "why"]]`},
+		{"/task/app-3", "/task/app-3/do/b", []string{"text", "usd=+7"}, `[["resume" "app-3" "--budget" "usd=+7"]]`},
+		{"/task/app-2", "/task/app-2/questions/1/a", nil, `[["approvals" "approve" "app-2" "1"]]`},
+		{"/task/app-2", "/task/app-2/questions/1/x", []string{"text", "why"}, `[["approvals" "deny" "app-2" "1" "--reason" "why"]]`},
 		{"/task/a%2F..%2Fb%20%3Cc%3E", "/task/a%2F..%2Fb%20%3Cc%3E/do/c", nil, `[["cancel" "a/../b <c>"]]`},
 		{"/", "/do/R", nil, `[["run"]]`},
 		{"/", "/tasks", []string{"title", "--help", "description", "d", "accept", "one\r\n\r\ntwo"}, `[["task" "add" "--description" "d" "--accept" "one" "--accept" "two" "--" "--help"]]`},
@@ -279,7 +279,7 @@ func TestActions(t *testing.T) {
 	s := newSite(t).login()
 	s.post("/task/app-1", "/task/app-1/do/r", http.StatusUnprocessableEntity, "text", " \r\n")
 	s.post("/", "/tasks", http.StatusUnprocessableEntity, "title", "-")
-	for _, path := range []string{"/task/app-5/do/a", "/task/app-1/do/e2", "/task/app-1/do/v", "/task/app-1/do/R", "/do/a", "/task/nope/do/a", "/task/app-2/approvals/x/approve", "/task/app-2/approvals/1/modify", "/task/app-1/budget"} {
+	for _, path := range []string{"/task/app-5/do/a", "/task/app-1/do/e2", "/task/app-1/do/v", "/task/app-1/do/R", "/do/a", "/task/nope/do/a", "/task/app-2/questions/x/a", "/task/app-2/questions/1/c", "/task/app-1/do/b"} {
 		form := url.Values{"nonce": {s.ownNonce(path)}, "text": {"x"}}
 		answer, _ := s.request(http.MethodPost, path, form.Encode(), "Sec-Fetch-Site: same-origin")
 		if answer.StatusCode != http.StatusNotFound && answer.StatusCode != http.StatusConflict {
@@ -306,13 +306,37 @@ func (s *site) ownNonce(path string) string {
 // A question that another person has answered says who did.
 func TestAnswered(t *testing.T) {
 	s := newSite(t).login()
-	nonce := s.nonce("/task/app-2", "/task/app-2/approvals/1/approve")
+	nonce := s.nonce("/task/app-2", "/task/app-2/questions/1/a")
 	s.source.mu.Lock()
 	s.source.cards[1].View.Approvals[0].Answer = &event.ApprovalAnswer{N: 1, Answer: event.Denied, By: "ann"}
 	s.source.mu.Unlock()
-	answer, text := s.request(http.MethodPost, "/task/app-2/approvals/1/approve", "nonce="+nonce, "Sec-Fetch-Site: same-origin")
+	answer, text := s.request(http.MethodPost, "/task/app-2/questions/1/a", "nonce="+nonce, "Sec-Fetch-Site: same-origin")
 	if answer.StatusCode != http.StatusConflict || !strings.Contains(text, "by ann") {
 		t.Error(answer.StatusCode, text)
+	}
+}
+
+// Each question of a task has its own answers, which never answer another one, and each action is offered once.
+func TestQuestions(t *testing.T) {
+	s := newSite(t).login()
+	s.source.mu.Lock()
+	second := s.source.cards[1].View.Approvals[0]
+	second.N = 2
+	s.source.cards[1].View.Approvals = append(s.source.cards[1].View.Approvals, second)
+	s.source.mu.Unlock()
+	text := s.get("/task/app-2", http.StatusOK)
+	for _, line := range []string{"approvals approve app-2 1", "approvals approve app-2 2", "approvals deny app-2 1", "approvals deny app-2 2", "reject app-2", "cancel app-2"} {
+		if n := strings.Count(text, "<code>coven "+line); n != 1 {
+			t.Errorf("%s is there %d times:\n%s", line, n, text)
+		}
+	}
+	if text := s.get("/task/app-3", http.StatusOK); strings.Count(text, "--budget") != 1 || !strings.Contains(text, ">usd=&#43;2</textarea>") {
+		t.Errorf("budget:\n%s", text)
+	}
+	s.post("/task/app-2", "/task/app-2/questions/2/a", http.StatusSeeOther)
+	s.post("/task/app-2", "/task/app-2/do/x", http.StatusSeeOther, "text", "no")
+	if got := s.source.commands(); got != `[["approvals" "approve" "app-2" "2"] ["reject" "app-2" "--reason" "no"]]` {
+		t.Error(got)
 	}
 }
 

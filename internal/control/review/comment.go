@@ -193,7 +193,7 @@ func Look(r Review) error {
 
 // MarkViewed records whether a person has viewed a file of a change. The mark is removed when the file changes.
 func MarkViewed(r Review, path string, viewed bool) error {
-	mark, ok := marks(r.Page.Diff.Patch)[path]
+	mark, ok := marks(r.files)[path]
 	if !ok {
 		return exit.Usagef("", "the change does not contain %s", path)
 	}

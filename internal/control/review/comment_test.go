@@ -70,6 +70,7 @@ func TestFinding(t *testing.T) {
 func TestMarkViewed(t *testing.T) {
 	r := Review{Page: page(session.Waiting)}
 	r.Page.View.Dir, r.Page.Diff.Patch = t.TempDir(), patch+"diff --git a/gone b/gone\ndeleted file mode 100644\nindex "+strings.Repeat("4", 40)+".."+strings.Repeat("0", 40)+"\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+	r.files = parse(r.Page.Diff.Patch)
 	if err := MarkViewed(r, "other", true); err == nil {
 		t.Error("a file that is not in the change was viewed")
 	}
@@ -82,11 +83,11 @@ func TestMarkViewed(t *testing.T) {
 		t.Error(err)
 	}
 	s, err := load(r.Page.View.Dir)
-	if got := fmt.Sprint(s.viewed(r.Page.Diff.Patch)); err != nil || got != "[go.sum gone]" {
+	if got := fmt.Sprint(s.viewed(r.files)); err != nil || got != "[go.sum gone]" {
 		t.Errorf("viewed %s, %v", got, err)
 	}
 	for _, other := range []string{strings.ReplaceAll(patch, "3333", "5555"), strings.ReplaceAll(patch, "new file mode 100644", "new file mode 100755")} {
-		if got := s.viewed(other); len(got) != 0 {
+		if got := s.viewed(parse(other)); len(got) != 0 {
 			t.Errorf("viewed in another change: %s", got)
 		}
 	}

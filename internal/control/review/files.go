@@ -33,10 +33,12 @@ type File struct {
 	Added     int
 	Deleted   int
 	Binary    bool
-	Generated bool // by a program: its lines are of little interest
-	Viewed    bool // by the person, as it is
-	FromStart bool // its removed lines are those of the start of the change, on which a person can comment
-	Secret    bool // it has no lines because they contain a secret over several lines
+	Generated bool   // by a program: its lines are of little interest
+	Viewed    bool   // by the person, as it is
+	FromStart bool   // its removed lines are those of the start of the change, on which a person can comment
+	Secret    bool   // it has no lines because they contain a secret over several lines
+	TooLarge  bool   // it has no lines because the patch is too large
+	Content   string // identifies its content on both sides
 	Hunks     []Hunk
 	Comments  []Placed  // whose lines are not shown
 	Findings  []Finding // about the file, or lines that are not shown
@@ -74,8 +76,12 @@ func Files(ctx context.Context, c *control.Controller, r Review, extent Extent) 
 			return nil, fmt.Errorf("compare with the content of %s: %w", extent, err)
 		}
 	}
+	of := r.files
+	if d.From != r.Page.Diff.From || of == nil {
+		of = parse(d.Patch)
+	}
 	parsed := map[string]*gitdiff.File{}
-	for _, f := range parse(d.Patch) {
+	for _, f := range of {
 		parsed[nameOf(f)] = f
 	}
 	files := make([]File, 0, len(d.Files))
@@ -84,6 +90,7 @@ func Files(ctx context.Context, c *control.Controller, r Review, extent Extent) 
 			Path: change.Path, OldPath: change.OldPath, Status: change.Status, Added: change.Added, Deleted: change.Deleted,
 			Binary: change.Binary, Viewed: slices.Contains(r.Viewed, change.Path), FromStart: d.From == r.Page.Diff.From,
 		}
+		f.TooLarge = len(d.Patch) > maxPatch
 		if of := parsed[change.Path]; of != nil {
 			f.fill(of, c.Project.Hidden)
 		}
@@ -101,6 +108,7 @@ func Files(ctx context.Context, c *control.Controller, r Review, extent Extent) 
 
 // fill adds the lines of a parsed file, without secrets.
 func (f *File) fill(of *gitdiff.File, hide func(string) string) {
+	f.Content = of.OldOIDPrefix + of.OldMode.String() + of.NewOIDPrefix + of.NewMode.String()
 	var sides [2]strings.Builder // a secret is on one side
 	for _, fragment := range of.TextFragments {
 		h := Hunk{Header: hide(strings.TrimSuffix(fragment.Header(), "\n"))}

@@ -240,16 +240,22 @@ func (p *placer) isRemoved(a Anchor) bool {
 	return removed == a.To-a.From+1
 }
 
-// parse returns the files of a patch. It returns the ones before an error.
+// maxPatch is the maximum size in bytes of a patch whose lines are shown.
+const maxPatch = 32 << 20
+
+// parse returns the files of a patch. It returns the ones before an error, and none of a patch that is too large.
 func parse(patch string) []*gitdiff.File {
+	if len(patch) > maxPatch {
+		return nil
+	}
 	files, _, _ := gitdiff.Parse(strings.NewReader(patch)) // git wrote it
 	return files
 }
 
-// marks returns a mark of the content of each file that a patch changes.
-func marks(patch string) map[string]string {
+// marks returns a mark of the present content of each file of a patch.
+func marks(files []*gitdiff.File) map[string]string {
 	all := map[string]string{}
-	for _, f := range parse(patch) {
+	for _, f := range files {
 		all[nameOf(f)] = f.NewOIDPrefix + " " + f.NewMode.String()
 	}
 	return all

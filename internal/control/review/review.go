@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
@@ -78,6 +80,8 @@ type Review struct {
 	Viewed   []string     `json:"viewed"`         // paths of files that were viewed as they are
 	Last     string       `json:"last,omitempty"` // tree at the last look; empty at the first
 	Turn     string       `json:"turn,omitempty"` // tree before the agent's last turn; empty in the first
+
+	files []*gitdiff.File // of the page's patch
 }
 
 // Drafts returns the comments that were not sent.
@@ -126,8 +130,9 @@ func Of(ctx context.Context, c *control.Controller, task string) (Review, error)
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Page: p, Comments: []Placed{}, Viewed: s.viewed(p.Diff.Patch), Last: s.last(p.Diff.To), Turn: t.before}
-	place := placer{ctx: ctx, repo: c.Project.Repo, page: p, turns: t, diffs: map[[2]string]patches{}}
+	r := Review{Page: p, Comments: []Placed{}, Last: s.last(p.Diff.To), Turn: t.before, files: parse(p.Diff.Patch)}
+	r.Viewed = s.viewed(r.files)
+	place := placer{ctx: ctx, repo: c.Project.Repo, page: p, turns: t, diffs: map[[2]string]patches{}, files: r.files}
 	for _, comment := range s.Comments {
 		r.Comments = append(r.Comments, place.comment(comment))
 	}

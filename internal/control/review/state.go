@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/exit"
@@ -162,10 +163,10 @@ func (s state) last(present string) string {
 	return ""
 }
 
-// viewed returns the files of a patch that were viewed as they are.
-func (s state) viewed(patch string) []string {
+// viewed returns the paths of the files that were viewed as they are.
+func (s state) viewed(files []*gitdiff.File) []string {
 	paths := []string{}
-	for path, mark := range marks(patch) {
+	for path, mark := range marks(files) {
 		if s.Viewed[path] == mark {
 			paths = append(paths, path)
 		}

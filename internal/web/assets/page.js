@@ -61,8 +61,9 @@ async function refresh() {
   if (!events) setTimeout(follow, 1000);
 }
 
-// content is what a part shows. The proofs of its forms are new each time.
+// content identifies the content of a part. A large one has a mark of it. The proofs of its forms are new each time.
 function content(part) {
+  if (part.dataset.mark) return part.dataset.mark;
   const copy = part.cloneNode(true);
   for (const proof of copy.querySelectorAll("[name=nonce]")) proof.removeAttribute("value");
   return copy.innerHTML;
@@ -78,14 +79,14 @@ function replace(page) {
   }
   at = page.body.dataset.at;
   const parts = [...page.querySelectorAll("[data-live]")]; // they leave the page when they are shown
+  const ids = new Set(parts.map((part) => part.id));
   for (const [i, part] of parts.entries()) {
     const old = document.getElementById(part.id);
     if (!old) {
       const next = parts.slice(i + 1).map((p) => document.getElementById(p.id)).find(Boolean);
-      if (next) {
-        shown.set(part.id, content(part));
-        next.before(part);
-      }
+      if (next) next.before(part);
+      else document.getElementById(part.parentElement.id)?.append(part);
+      shown.set(part.id, content(part));
       continue;
     }
     const now = content(part);
@@ -93,17 +94,20 @@ function replace(page) {
     shown.set(part.id, now);
     const details = [...old.querySelectorAll("details[id]")].map((d) => [d.id, d.open]);
     const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    if ("open" in old) part.open = old.open;
     old.replaceWith(part);
     for (const [id, open] of details) document.getElementById(id)?.toggleAttribute("open", open);
     if (focused) part.querySelector('a[href="' + CSS.escape(focused) + '"]')?.focus();
   }
+  const fresh = new Map([...page.forms].map((form) => [form.getAttribute("action"), form]));
   for (const form of document.forms) { // of one that stays, the proof is renewed
-    const fresh = page.querySelector('form[action="' + CSS.escape(form.getAttribute("action")) + '"] [name=nonce]');
-    if (fresh) form.elements.nonce.value = fresh.value;
+    const proof = fresh.get(form.getAttribute("action"))?.elements.nonce;
+    if (proof) form.elements.nonce.value = proof.value;
   }
   for (const old of document.querySelectorAll("[data-live]")) {
-    if (!parts.some((part) => part.id === old.id) && !isWriting(old)) old.remove();
+    if (!ids.has(old.id) && !isWriting(old)) old.remove();
   }
+  document.dispatchEvent(new Event("shown"));
 }
 
 // isWriting reports whether a part has a text that a person has changed.

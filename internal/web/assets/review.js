@@ -2,45 +2,63 @@
 
 // The review by keys, and files that are loaded when they are opened. All of it also works by links and forms.
 
-// load shows the rows of a file that was folded.
-async function load(file) {
-  const link = file.querySelector("a.load");
-  if (!link || file.dataset.loading) return;
-  file.dataset.loading = "yes";
+// load shows the rows to which a link leads.
+async function load(link) {
+  if (link.dataset.loading) return;
+  link.dataset.loading = "yes";
   try {
     const answer = await fetch(link.href, { headers: { Accept: "text/html" } });
     if (!answer.ok) return;
     const rows = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("rows");
     link.parentElement.replaceWith(...rows.childNodes);
   } finally {
-    delete file.dataset.loading;
+    delete link.dataset.loading;
   }
 }
-document.addEventListener("toggle", (e) => { if (e.target.open && e.target.matches(".file")) load(e.target); }, true);
-for (const file of document.querySelectorAll(".file[open]")) load(file);
+document.addEventListener("toggle", (e) => { if (e.target.open && e.target.matches(".file")) begin(e.target); }, true);
+document.addEventListener("click", (e) => {
+  if (!e.target.matches?.("a.load") || e.ctrlKey || e.metaKey || e.shiftKey) return;
+  e.preventDefault();
+  load(e.target);
+});
 
-// The selected line or heading of a file, and its place, by which it is found when its part of the page was replaced.
-let here = null, place = null;
-function selected() {
-  if (here && !here.isConnected) {
-    here = (place ? document.querySelector('a[data-place="' + CSS.escape(place) + '"]')?.closest("tr") : null) ?? null;
-    here?.classList.add("here");
-  }
-  return here;
+// begin shows the first rows of an open file.
+function begin(file) {
+  const link = file.querySelector("a.load");
+  if (link && !file.querySelector("table")) load(link);
 }
+
+function beginAll() { for (const file of document.querySelectorAll(".file[open]")) begin(file); }
+beginAll();
+
+// The selected line or heading of a file.
+let here = null;
+const hereName = location.pathname + " line";
 function select(row) {
   if (!row) return;
   here?.classList.remove("here");
   here = row;
-  place = row.querySelector("a[data-place]")?.dataset.place;
   here.classList.add("here");
   here.scrollIntoView({ block: "nearest" });
+  sessionStorage.setItem(hereName, JSON.stringify([here.closest(".file").id, placeOf(here)]));
 }
+const placeOf = (row) => [...row.querySelectorAll("a[data-place]")].pop()?.dataset.place ?? "";
+
+// The selected line stays when the page shows more, and when it is loaded again.
+function selectAgain() {
+  if (here?.isConnected) return;
+  const [id, place] = JSON.parse(sessionStorage.getItem(hereName) ?? "[]");
+  const file = id && document.getElementById(id);
+  if (!file) return;
+  const link = place && file.querySelector('a[data-place="' + CSS.escape(place) + '"]');
+  select(link ? link.closest("tr") : file.querySelector("summary"));
+}
+document.addEventListener("shown", () => { beginAll(); selectAgain(); });
 
 // step selects the next row or file, counted from the selected line.
 function step(all, by) {
   all = [...all];
-  if (!selected()) { select(by > 0 ? all[0] : all[all.length - 1]); return; }
+  if (!here) { select(by > 0 ? all[0] : all[all.length - 1]); return; }
   const after = (e) => here.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_FOLLOWING;
   const before = (e) => here.compareDocumentPosition(e) & Node.DOCUMENT_POSITION_PRECEDING && !e.contains(here);
   select(by > 0 ? all.find(after) : all.reverse().find(before));
@@ -50,13 +68,13 @@ const isShown = (e) => e.closest("details")?.open;
 document.addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, textarea")) return;
   const lines = () => [...document.querySelectorAll("tr.line")].filter(isShown);
-  const file = () => selected()?.closest(".file");
+  const file = () => here?.closest(".file");
   switch (e.key) {
     case "j": step(lines(), 1); break;
     case "k": step(lines(), -1); break;
     case "n": step(document.querySelectorAll(".file > summary"), 1); break;
     case "p": step(document.querySelectorAll(".file > summary"), -1); break;
-    case "c": { const links = selected()?.querySelectorAll("a[data-place]"); links?.[links.length - 1]?.click(); break; }
+    case "c": { const links = here?.querySelectorAll("a[data-place]"); links?.[links.length - 1]?.click(); break; }
     case "v": file()?.querySelector(".mark")?.requestSubmit(); break;
     case "a": case "r": {
       const action = document.querySelector('details.action[id$="/do/' + e.key + '"]');
@@ -81,10 +99,15 @@ document.addEventListener("click", (e) => {
   field.value = from[1] + Math.min(...numbers) + "-" + Math.max(...numbers);
 });
 
-// What a person has typed and not added stays when the page is loaded again.
+// What a person has typed stays when the page is loaded again, until it is a draft.
 for (const field of document.querySelectorAll("[data-keep]")) {
   const name = location.pathname + " " + field.dataset.keep;
   field.value = sessionStorage.getItem(name) ?? "";
   field.addEventListener("input", () => sessionStorage.setItem(name, field.value));
-  field.form.addEventListener("submit", () => sessionStorage.removeItem(name));
+  field.form.addEventListener("submit", () => sessionStorage.setItem("added", name));
 }
+if (!document.querySelector("[data-keep]")) { // the form was sent, and has led here
+  sessionStorage.removeItem(sessionStorage.getItem("added"));
+  sessionStorage.removeItem("added");
+}
+selectAgain();
