@@ -101,7 +101,7 @@ func (r *Repository) All() ([]Card, error) {
 }
 
 // ErrNoTask reports a task that has no session and is not on the board.
-var ErrNoTask = errors.New("there is no such task on the board and in the sessions")
+var ErrNoTask = errors.New("no task with this ID is on the board or in the sessions")
 
 // Find returns the card of a task by its ID, of its newest session if it is not on the board. The error may be ErrNoTask.
 func (r *Repository) Find(task string) (Card, error) {
@@ -125,7 +125,7 @@ func (r *Repository) Now() time.Time { return r.Clock() }
 // maxShown limits the output that Output returns.
 const maxShown = 64 << 20
 
-// Output runs a command line of coven that only prints, and returns what it prints. It ends with the face.
+// Output runs a command line of coven that only prints, and returns its output. It ends with the face.
 func (r *Repository) Output(args []string) (string, error) {
 	ctx, cancel := context.WithCancel(r.Context)
 	defer cancel()

@@ -125,6 +125,19 @@ func (p *Project) NamedTask(ctx context.Context, name string, do func(id string)
 	return do(id)
 }
 
+// Worktree returns the directory of the worktree of a task that a person names.
+func (p *Project) Worktree(ctx context.Context, name string) (string, error) {
+	id, err := p.Resolve(ctx, name, WithWorktree)
+	if err != nil {
+		return "", err
+	}
+	tree, err := p.Repo.Find(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return tree.Path, nil
+}
+
 // ResolveAll returns the IDs of the tracker's tasks that a person names.
 func (p *Project) ResolveAll(ctx context.Context, names []string) ([]string, error) {
 	var ids []string

@@ -286,18 +286,9 @@ func (m *Model) palette(text string) tea.Cmd {
 
 // record adds a command line of coven to the log.
 func (m *Model) record(args []string) *done {
-	d := &done{line: commandLine(args), at: m.source.Now()}
+	d := &done{line: board.CommandLine(args), at: m.source.Now()}
 	m.log = append(m.log, d)
 	return d
-}
-
-// commandLine returns a command line of coven as it is typed in a shell.
-func commandLine(args []string) string {
-	words := []string{"coven"}
-	for _, arg := range args {
-		words = append(words, shellword.Word(arg))
-	}
-	return strings.Join(words, " ")
 }
 
 // inside runs a command line of coven on the terminal.

@@ -108,7 +108,7 @@ func New(source Source) Model {
 // Init implements tea.Model.
 func (m Model) Init() tea.Cmd { return tea.Batch(m.read, m.await, tick()) }
 
-// changed reads what may have changed. While it is being read, it is read again later.
+// changed reads the board again, or later if it is being read.
 func (m *Model) changed() tea.Cmd {
 	pager := m.readPager()
 	if !m.reading.begin() {
@@ -235,14 +235,8 @@ func (m *Model) paste(msg tea.PasteMsg) tea.Cmd {
 
 // end records how a command line ended.
 func (m *Model) end(msg endedMsg) {
-	lines := slices.DeleteFunc(strings.Split(msg.output, "\n"), func(line string) bool { return line == "" || line[0] == ' ' }) // next: and session:
-	msg.of.result = "done"
-	if len(lines) > 0 {
-		msg.of.result = printable(lines[len(lines)-1])
-	}
-	if msg.err != nil {
-		msg.of.result = printable(strings.TrimPrefix(msg.of.result+" ("+msg.err.Error()+")", " "))
-	}
+	text, _ := board.Result(msg.output, msg.err)
+	msg.of.result = printable(text)
 	m.said = msg.of.line + ": " + msg.of.result
 }
 

@@ -167,7 +167,7 @@ func (p *pager) rows(width, height int) []string {
 	return rows[:min(len(rows), height)]
 }
 
-// styled colors a row of a line, and marks what was searched for.
+// styled colors a row of a line, and marks the matches of the search.
 func (p *pager) styled(line, row string) string {
 	code := ""
 	if p.style != nil {

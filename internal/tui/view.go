@@ -170,7 +170,7 @@ func (m *Model) draw(e entry, width, ids int) string {
 
 // row is the line of a card: its title, its question or action, its time and cost, and its ID.
 func (m *Model) row(c board.Card, width, ids int) string {
-	right := fmt.Sprintf(" %4s %6s %s", m.age(c.Since), cost(c.Cost), pad(c.Short, ids))
+	right := fmt.Sprintf(" %4s %6s %s", m.age(c.Since), board.Cost(c.Cost), pad(c.Short, ids))
 	if width < 60 {
 		right = " " + pad(c.Short, ids)
 	}
@@ -262,7 +262,7 @@ func (m *Model) bottom() string {
 	case m.said != "":
 		return printable(m.said)
 	case m.form != nil:
-		return styled(dim, "$ "+printable(commandLine(m.form.args())))
+		return styled(dim, "$ "+printable(board.CommandLine(m.form.args())))
 	case m.pager != nil && m.pager.line != "":
 		return styled(dim, "$ "+printable(m.pager.line))
 	case m.pager == nil && ok && c.Next != "":
@@ -361,13 +361,6 @@ func (m *Model) age(since time.Time) string {
 		return ""
 	}
 	return terminal.Age(m.source.Now().Sub(since))
-}
-
-func cost(usd float64) string {
-	if usd == 0 {
-		return ""
-	}
-	return fmt.Sprintf("$%.2f", usd)
 }
 
 // pad fills a text to a width.

@@ -11,8 +11,6 @@ import (
 	"github.com/coven-run/coven/internal/board"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/terminal"
-	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // form is an action with the command line that does the same.
@@ -178,7 +176,7 @@ func answered(a event.ApprovalAnswer) string {
 	if a.By == "" {
 		return string(a.Answer)
 	}
-	return visible(terminal.Printable(string(a.Answer) + " by " + a.By))
+	return printable(string(a.Answer) + " by " + a.By)
 }
 
 // command is a command line that the page has started.
@@ -199,13 +197,7 @@ type shownCommand struct {
 // maxCommands is the number of command lines that the page lists.
 const maxCommands = 20
 
-func lineOf(args []string) string {
-	words := make([]string, len(args))
-	for i, arg := range args {
-		words[i] = shellword.Word(arg)
-	}
-	return visible(terminal.Printable("coven " + strings.Join(words, " ")))
-}
+func lineOf(args []string) string { return printable(board.CommandLine(args)) }
 
 // run starts a command line, and sends the browser back to the page of the task or the board.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, task string, args []string) {
@@ -222,7 +214,8 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, task string, args [
 	go func() {
 		output, err := wait()
 		s.mu.Lock()
-		c.result, c.failed = resultOf(output, err), err != nil
+		text, failed := board.Result(output, err)
+		c.result, c.failed = printable(text), failed
 		s.mu.Unlock()
 		s.hub.tell()
 	}()
@@ -231,19 +224,6 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, task string, args [
 		to = taskPath(task)
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
-}
-
-// resultOf returns the last line of an output, without its next command.
-func resultOf(output string, err error) string {
-	lines := slices.DeleteFunc(strings.Split(output, "\n"), func(line string) bool { return line == "" || line[0] == ' ' })
-	result := "done"
-	if len(lines) > 0 {
-		result = lines[len(lines)-1]
-	}
-	if err != nil {
-		result += " (" + err.Error() + ")"
-	}
-	return visible(terminal.Printable(result))
 }
 
 // commandsOf returns the last command lines of a task, or of all if task is empty, the newest first.

@@ -89,6 +89,16 @@ func call(selector, method string) string {
 	return fmt.Sprintf("((e) => { e?.%s(); return e !== null; })(document.querySelector(%q))", method, selector)
 }
 
+// looks sets the color scheme and the size of the window.
+func (b *tab) looks(scheme string, width, height int64) {
+	b.t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(width, height))
+}
+
 // shot stores a screenshot of the whole page in $COVEN_SHOTS.
 func (b *tab) shot(name string) {
 	b.t.Helper()
@@ -144,11 +154,8 @@ func TestBrowserSizes(t *testing.T) {
 		width, height int64
 	}{{"desktop", 1280, 800}, {"phone", 390, 844}} {
 		for _, scheme := range []string{"light", "dark"} {
-			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-				t.Fatal(err)
-			}
-			b.do(chromedp.EmulateViewport(size.width, size.height), chromedp.Navigate(s.LoginURL(s.host, "")))
+			b.looks(scheme, size.width, size.height)
+			b.do(chromedp.Navigate(s.LoginURL(s.host, "")))
 			for name, path := range map[string]string{"board": "/", "task": "/task/app-a1b2", "question": "/task/app-c3d4", "costs": "/costs", "login": "/login"} {
 				b.do(chromedp.Navigate("http://" + s.host + path))
 				if name == "task" {
@@ -254,10 +261,7 @@ func TestBrowserAccessible(t *testing.T) {
 	writeEvents(t, s, "s1", 0, "the first")
 	const faults = `axe.run(document).then((found) => { window.faults = found.violations.map((v) => v.impact + " " + v.id + ": " + v.nodes.map((n) => n.html).join(", ")).join("\n") }, (e) => { window.faults = String(e) })`
 	for _, scheme := range []string{"light", "dark"} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-			t.Fatal(err)
-		}
+		b.looks(scheme, 1280, 800)
 		b.do(chromedp.Navigate(s.LoginURL(s.host, "")))
 		for _, path := range []string{"/", "/task/app-a1b2", "/task/app-c3d4", "/costs", "/login", "/task/app-a1b2/review?part=whole", "/task/app-a1b2/review?part=whole&view=split&at=cmd/app/main.go:12"} {
 			b.do(chromedp.Navigate("http://" + s.host + path))

@@ -24,9 +24,9 @@ import (
 // templates returns the templates of all pages. Other commands do not need them.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"line":    func(text any) string { return visible(terminal.Printable(oneline.Of(fmt.Sprint(text)))) },
+		"line":    func(text any) string { return printable(oneline.Of(fmt.Sprint(text))) },
 		"text":    func(text string) string { return visible(terminal.PrintableLines(text)) },
-		"cost":    cost,
+		"cost":    board.Cost,
 		"path":    taskPath,
 		"step":    terminal.StepName,
 		"receipt": terminal.Receipt,
@@ -36,6 +36,9 @@ var templates = sync.OnceValue(func() *template.Template {
 		"exact":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	}).ParseFS(assets, "assets/*.html"))
 })
+
+// printable returns a line of text without characters that a page does not show.
+func printable(line string) string { return visible(terminal.Printable(line)) }
 
 // visible replaces characters that a browser does not show, such as those of zero width.
 func visible(text string) string {
@@ -47,15 +50,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// cost formats an amount of money. Nothing is "".
-func cost(usd float64) string {
-	if usd == 0 {
-		return ""
-	}
-	return fmt.Sprintf("$%.2f", usd)
-}
-
-// frame is what every page shows around its content.
+// frame is the part of a page around its content.
 type frame struct {
 	Title    string
 	Name     string // of the repository

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
@@ -47,11 +46,8 @@ func takePictures(t *testing.T, dir string) {
 		name, scheme  string
 		width, height int64
 	}{{"desktop", "light", 1180, 760}, {"phone", "dark", 390, 760}} {
-		media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: size.scheme}}}
-		if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-			t.Fatal(err)
-		}
-		b.do(chromedp.EmulateViewport(size.width, size.height), chromedp.Navigate(s.LoginURL(s.host, "")))
+		b.looks(size.scheme, size.width, size.height)
+		b.do(chromedp.Navigate(s.LoginURL(s.host, "")))
 		for name, path := range map[string]string{"board": "/", "task": "/task/app-c3d4", "review": "/task/app-a1b2/review?part=whole"} {
 			b.do(chromedp.Navigate("http://" + s.host + path))
 			b.is(`document.readyState === "complete" && (!log || log.childElementCount > 0)`)

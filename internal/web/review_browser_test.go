@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/coven-run/coven/internal/control/review"
@@ -51,11 +50,8 @@ func TestBrowserReviewSizes(t *testing.T) {
 		width, height int64
 	}{{"desktop", 1280, 800}, {"phone", 390, 844}} {
 		for _, scheme := range []string{"light", "dark"} {
-			media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-				t.Fatal(err)
-			}
-			b.do(chromedp.EmulateViewport(size.width, size.height), chromedp.Navigate(s.LoginURL(s.host, "")))
+			b.looks(scheme, size.width, size.height)
+			b.do(chromedp.Navigate(s.LoginURL(s.host, "")))
 			for name, query := range map[string]string{"review": "?part=whole", "split": "?part=whole&view=split", "comment": "?part=whole&at=cmd/app/main.go:12-13"} {
 				b.do(chromedp.Navigate("http://" + s.host + "/task/app-a1b2/review" + query))
 				b.is(`document.documentElement.scrollWidth <= innerWidth`)

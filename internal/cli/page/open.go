@@ -16,18 +16,14 @@ neither is set, print the directory.`,
 		Example: `  coven open bd-12`,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.CompleteTasks(cli.Treed),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
-			id, err := p.Resolve(cmd.Context(), args[0], project.WithWorktree)
+			dir, err := p.Worktree(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			w, err := p.Repo.Find(cmd.Context(), id)
-			if err != nil {
+			if opened, err := a.OpenInEditor(cmd.Context(), dir); opened || err != nil {
 				return err
 			}
-			if opened, err := a.OpenInEditor(cmd.Context(), w.Path); opened || err != nil {
-				return err
-			}
-			return a.Printf("%s\n", w.Path)
+			return a.Printf("%s\n", dir)
 		}),
 	}
 }

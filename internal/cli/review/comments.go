@@ -21,7 +21,7 @@ type commentOptions struct {
 
 func (o *commentOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.comment, "comment", "", "comment on `FILE:LINE` with TEXT")
-	cmd.Flags().StringVar(&o.suggest, "suggest", "", "suggest TEXT instead of the lines `FILE:LINE`")
+	cmd.Flags().StringVar(&o.suggest, "suggest", "", "suggest TEXT in place of the lines at `FILE:LINE`")
 	cmd.Flags().BoolVar(&o.drafts, "drafts", false, "list the comments, those that were sent with their answers")
 	cmd.Flags().StringVar(&o.discard, "discard", "", "remove the draft with this `ID`")
 	cmd.Flags().BoolVar(&o.send, "send", false, "send all drafts to the agent, which continues")

@@ -19,8 +19,8 @@ func NewDiff(a *cli.App) *cobra.Command {
 		Use:   "diff TASK",
 		Short: "Show what a task changes",
 		Long: `Show everything that a task's worktree changes: committed, uncommitted and untracked.
-With --since look only the changes since you last looked at it, on the screen, the page or with coven review
-on a terminal, and with --since turn those of the agent since you last asked for changes.`,
+--since look shows only the changes since you last looked at it, on the screen, on the page, or with coven
+review on a terminal. --since turn shows only the changes since you last asked for some.`,
 		Example:           "  coven diff bd-12\n  coven diff bd-12 --stat\n  coven diff bd-12 --since look",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Recorded),
@@ -40,7 +40,7 @@ on a terminal, and with --since turn those of the agent since you last asked for
 		},
 	}
 	cmd.Flags().BoolVar(&stat, "stat", false, "list the files and the size of their changes")
-	cmd.Flags().StringVar(&since, "since", "", "show only the changes since a `MOMENT`: look (your last one), or turn (the begin of the last one)")
+	cmd.Flags().StringVar(&since, "since", "", "show only the changes since a `POINT`: look (when you last looked) or turn (when you last asked for changes)")
 	cli.Once(cmd, "since")
 	return cmd
 }
@@ -50,16 +50,13 @@ func diffSince(ctx context.Context, c *control.Controller, task, since string) (
 	if since == "" {
 		return c.Diff(ctx, task)
 	}
-	if since != "look" && since != "turn" {
+	extent := review.Extent(since)
+	if extent != review.SinceLook && extent != review.SinceTurn {
 		return control.Diff{}, exit.Usagef("coven diff --help", "--since is look or turn, not %q", since)
 	}
 	r, err := review.Of(ctx, c, task)
 	if err != nil {
 		return control.Diff{}, err
 	}
-	tree := r.Last
-	if since == "turn" {
-		tree = r.Turn
-	}
-	return review.Since(ctx, c, r, tree)
+	return review.Diff(ctx, c, r, extent)
 }

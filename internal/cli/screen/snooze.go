@@ -24,16 +24,16 @@ func NewSnooze(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snooze TASK",
 		Short: "Do not show the question of a task for a while",
-		Long: `Move a task that needs you to those that wait, on the screen of coven ui and for other faces. It
-needs you again when the time is over, and at once when it has another question. Nothing else
-changes: the question can be answered as before, and costs nothing meanwhile.`,
+		Long: `Move a task that needs you to those that wait, on the screen and on the page. It needs you again
+when the time is over, or at once when it has another question. Nothing else changes: you can
+answer the question as before, and no agent works in the meantime.`,
 		Example:           "  coven snooze bd-12\n  coven snooze bd-12 --for 4h\n  coven snooze bd-12 --until-changed\n  coven snooze bd-12 --off",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE:              a.InProject(o.run),
 	}
-	cmd.Flags().DurationVar(&o.span, "for", time.Hour, "the `TIME`, such as 30m or 4h")
-	cmd.Flags().BoolVar(&o.changed, "until-changed", false, "until the task has another question")
+	cmd.Flags().DurationVar(&o.span, "for", time.Hour, "snooze for this `TIME`, such as 30m or 4h")
+	cmd.Flags().BoolVar(&o.changed, "until-changed", false, "snooze until the task has another question")
 	cmd.Flags().BoolVar(&o.off, "off", false, "show the question again")
 	cmd.MarkFlagsMutuallyExclusive("for", "until-changed", "off")
 	return cmd

@@ -148,27 +148,15 @@ func (p *placer) file(tree, path string) ([]string, error) {
 	return lines, nil
 }
 
-// Discard removes a draft.
+// Discard removes a draft, and returns it.
 func Discard(ctx context.Context, c *control.Controller, task, id string) (Comment, error) {
-	return edit(ctx, c, task, id, func(s *state, i int) { s.Comments = slices.Delete(s.Comments, i, i+1) })
-}
-
-// Edit replaces the text of a draft.
-func Edit(ctx context.Context, c *control.Controller, task, id, text string) (Comment, error) {
-	if text = strings.TrimSpace(text); text == "" || len(text) > maxText {
-		return Comment{}, exit.Usagef("", "a comment has between 1 and %d bytes", maxText)
-	}
-	return edit(ctx, c, task, id, func(s *state, i int) { s.Comments[i].Text = c.Project.Hidden(text) })
-}
-
-// edit changes a draft, and returns it as it was.
-func edit(ctx context.Context, c *control.Controller, task, id string, by func(s *state, i int)) (old Comment, err error) {
 	v, err := c.Project.Find(ctx, task)
 	if err != nil {
-		return old, err
+		return Comment{}, err
 	}
 	list := "coven review " + shellword.Word(task) + " --drafts"
-	return old, change(v.Dir, func(s *state) error {
+	var old Comment
+	err = change(v.Dir, func(s *state) error {
 		i := slices.IndexFunc(s.Comments, func(c Comment) bool { return c.ID == id })
 		if i < 0 {
 			return exit.Usagef(list, "the review of %s has no comment %s", task, id)
@@ -181,9 +169,10 @@ func edit(ctx context.Context, c *control.Controller, task, id string, by func(s
 			return exit.Usagef(list, "comment %s was sent to the agent", id)
 		}
 		old = s.Comments[i]
-		by(s, i)
+		s.Comments = slices.Delete(s.Comments, i, i+1)
 		return nil
 	})
+	return old, err
 }
 
 // Look records that a person looks at the present content of a change.

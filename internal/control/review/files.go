@@ -2,7 +2,6 @@ package review
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -66,15 +65,26 @@ type Finding struct {
 	Open bool // it blocks the approval
 }
 
+// Diff returns a part of the change. It is the whole change if there is no earlier content to compare with, or if git has collected
+// it.
+func Diff(ctx context.Context, c *control.Controller, r Review, extent Extent) (control.Diff, error) {
+	tree := map[Extent]string{SinceLook: r.Last, SinceTurn: r.Turn}[extent]
+	if tree == "" || tree == r.Page.Diff.From {
+		return r.Page.Diff, nil
+	}
+	d, err := c.Between(ctx, tree, r.Page.Diff.To)
+	if err != nil && ctx.Err() == nil {
+		return r.Page.Diff, nil
+	}
+	return d, err
+}
+
 // Files returns the files of a part of the change, with the comments and findings at their lines. Comments on removed lines are
 // only at lines of the whole change: in another extent, their numbers mean other lines.
 func Files(ctx context.Context, c *control.Controller, r Review, extent Extent) ([]File, error) {
-	d := r.Page.Diff
-	if tree := map[Extent]string{SinceLook: r.Last, SinceTurn: r.Turn}[extent]; tree != "" && tree != d.From {
-		var err error
-		if d, err = Since(ctx, c, r, tree); err != nil {
-			return nil, fmt.Errorf("compare with the content of %s: %w", extent, err)
-		}
+	d, err := Diff(ctx, c, r, extent)
+	if err != nil {
+		return nil, err
 	}
 	of := r.files
 	if d.From != r.Page.Diff.From || of == nil {

@@ -6,7 +6,6 @@
 package review
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -137,15 +136,6 @@ func Of(ctx context.Context, c *control.Controller, task string) (Review, error)
 		r.Comments = append(r.Comments, place.comment(comment))
 	}
 	return r, nil
-}
-
-// Since returns the difference between a tree, such as Last or Turn of a review, and the present content. It returns the whole
-// change if tree is empty, or if git has collected it.
-func Since(ctx context.Context, c *control.Controller, r Review, tree string) (control.Diff, error) {
-	if d, err := c.Between(ctx, cmp.Or(tree, r.Page.Diff.From), r.Page.Diff.To); err == nil || ctx.Err() != nil {
-		return d, err
-	}
-	return c.Between(ctx, r.Page.Diff.From, r.Page.Diff.To)
 }
 
 // turns is the history of a session's comments.
