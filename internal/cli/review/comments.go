@@ -16,7 +16,7 @@ import (
 // commentOptions are the flags of coven review for comments.
 type commentOptions struct {
 	comment, suggest, discard string
-	drafts, send              bool
+	drafts, patch, send       bool
 }
 
 func (o *commentOptions) flags(cmd *cobra.Command) {
@@ -24,8 +24,9 @@ func (o *commentOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.suggest, "suggest", "", "suggest TEXT in place of the lines at `FILE:LINE`")
 	cmd.Flags().BoolVar(&o.drafts, "drafts", false, "list the comments, those that were sent with their answers")
 	cmd.Flags().StringVar(&o.discard, "discard", "", "remove the draft with this `ID`")
+	cmd.Flags().BoolVar(&o.patch, "patch", false, "print the suggestions among the drafts as a patch for git apply")
 	cmd.Flags().BoolVar(&o.send, "send", false, "send all drafts to the agent, which continues")
-	cmd.MarkFlagsMutuallyExclusive("comment", "suggest", "drafts", "discard", "send")
+	cmd.MarkFlagsMutuallyExclusive("comment", "suggest", "drafts", "patch", "discard", "send")
 	cli.Once(cmd, "comment")
 	cli.Once(cmd, "suggest")
 }
@@ -62,6 +63,12 @@ func (o *commentOptions) run(cmd *cobra.Command, a *cli.App, c *control.Controll
 			return err
 		}
 		return a.Printf("%s", reviewpage.DiscardedText(old))
+	case o.patch:
+		text, err := review.Patch(ctx, c, task)
+		if err != nil {
+			return err
+		}
+		return a.Printf("%s", text)
 	case o.drafts:
 		r, err := review.Of(ctx, c, task)
 		if err != nil {

@@ -31,12 +31,14 @@ Without TASK: list the changes that wait for a review.
 removes (a.go:-7, by its number in the target). --suggest adds a text that replaces the lines. Comments
 are drafts, which follow their lines when the change goes on, until --send sends all of them to the agent
 at once. It continues in the same worktree and answers each; --drafts shows the answers, and which
-lines have changed since.`,
+lines have changed since. To apply suggestions yourself, send none:
+--patch prints them for git apply.`,
 		Example: `  coven review
   coven review bd-12
   coven review bd-12 --comment src/main.go:41 "return the error"
   coven review bd-12 --suggest src/main.go:12 "const limit = 100"
-  coven review bd-12 --send`,
+  coven review bd-12 --send
+  coven review bd-12 --patch | git -C "$(coven worktree path bd-12)" apply`,
 		Args:              o.args,
 		ValidArgsFunction: a.CompleteTasks(cli.Waiting),
 		RunE: func(cmd *cobra.Command, args []string) error {
