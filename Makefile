@@ -20,6 +20,7 @@ export GORACE ?= atexit_sleep_ms=0
 
 # The agent CLIs and MCP servers that .ci/claude, .ci/qwen and .ci/mcp install, for the tests.
 CLIS := COVEN_REAL_CLAUDE=$(TOOLS)/claude/node_modules/.bin/claude COVEN_REAL_QWEN=$(TOOLS)/qwen/node_modules/.bin/qwen COVEN_REAL_MCP=$(TOOLS)/mcp/node_modules/.bin
+AXE := $(TOOLS)/mcp/node_modules/axe-core/axe.min.js
 
 # testrun prints a line for each package, the output of failed tests, and the slowest tests. Tests
 # often wait for a process: one package more than there are processors runs at once.
@@ -87,6 +88,7 @@ stories: modules ## run the stories with the real CLIs, and what holds the fakes
 	@.ci/qwen $(TOOLS) || echo "stories: no npm, or no registry: those with the real Qwen Code CLI are skipped"
 	@.ci/mcp $(TOOLS) || echo "stories: no npm, or no registry: those with real MCP servers are skipped"
 	COVEN_LONG=1 $(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) -run='^(TestReal|TestQwen|TestMCP)' ./cmd/coven
+	@[ ! -e $(AXE) ] || COVEN_AXE=$(AXE) $(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestBrowserAccessible$$' ./internal/web
 	$(CLIS) $(TESTRUN) -count=1 $(TESTFLAGS) ./internal/driver ./internal/fake/fakeacp ./internal/fake/fakeapi ./internal/fake/fakeclaude ./internal/sandbox/forwarder
 
 long: modules ## run the long stories, the original's scenarios, and long tests of worktrees
