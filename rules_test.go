@@ -117,7 +117,7 @@ const (
 )
 
 // wide lists the packages that exceed maxImports, with their number of imports.
-var wide = map[string]int{"internal/control": 50, "internal/control/launch": 47}
+var wide = map[string]int{"internal/control": 52, "internal/control/launch": 47}
 
 // vague lists package names that do not describe the contents.
 var vague = []string{"util", "utils", "common", "helper", "helpers", "shared", "types", "models", "core", "base", "manager", "misc"}
@@ -263,13 +263,14 @@ var programsOfGit = map[string]string{
 	"check-ignore":     "",
 	"check-ref-format": "",
 	"checkout-index":   "filters",
-	"commit-tree":      "gpg.program, only for a landing that the user's settings sign: in the user's name, on a commit",
+	"commit-tree":      "gpg.program, only for a landing that the user's settings sign, and its receipt: in the user's name, on a commit",
 	"config":           "",
 	"diff-index":       "external diffs, textconv: off by git.DiffArgs",
 	"diff-tree":        "external diffs, textconv: off by git.DiffArgs",
 	"fetch":            "ssh, credential helpers, remote helpers: from the user's remotes; from a worktree, with the configuration of PlainGit",
 	"for-each-ref":     "",
 	"hash-object":      "filters: off by --no-filters, or without a path",
+	"log":              "gpg.program, to verify the signature of a receipt: in the user's name; external diffs, textconv: off by --no-patch",
 	"ls-files":         "filters, with -m: see filters",
 	"ls-remote":        "ssh, credential helpers, remote helpers: to the user's remotes",
 	"ls-tree":          "",
@@ -291,6 +292,7 @@ var programsOfGit = map[string]string{
 	"update-index":     "filters",
 	"update-ref":       "",
 	"var":              "",
+	"verify-commit":    "gpg.program, to verify the signature of a receipt: in the user's name",
 	"worktree":         "none with --no-checkout",
 	"write-tree":       "",
 	"filters in words": "filters run as configured when coven opened the repository, in the user's checkout: see worktree/internal/repo/filter.go",

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/coven-run/coven/internal/control/workspace"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
 )
 
 // Borrow opens the workspace of a task for a person, until giveUp is called. It returns an error if a
@@ -29,5 +31,24 @@ func (c *Controller) Borrow(ctx context.Context, task string) (_ *workspace.Work
 	return ws, func() {
 		ws.Close()
 		s.Close() //nolint:errcheck // nothing was written
+	}, nil
+}
+
+// Scratch returns a workspace without a worktree, for programs of no task, until giveUp is called. id is the name of its
+// worktree. The user must have agreed to run programs without a sandbox if there is none.
+func (c *Controller) Scratch(ctx context.Context, id string, info event.Session) (_ *workspace.Workspace, giveUp func() error, err error) {
+	if err := c.checkSandbox(ctx, runUnsandboxed); err != nil {
+		return nil, nil, err
+	}
+	s, err := session.Create(c.Project.Repo.Root, id, id, c.Project.Env.Now)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Hide(c.Runtime.secrets)
+	ws := c.workspace(s, id, info)
+	ws.Warn = func(text string) { c.notify(Notice{Text: text}) }
+	return ws, func() error {
+		ws.Close()
+		return s.Discard()
 	}, nil
 }

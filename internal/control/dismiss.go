@@ -9,7 +9,6 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/telemetry/notify"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -209,21 +208,8 @@ func (c *Controller) releaseWorktree(ctx context.Context, s *session.Session, it
 	default:
 		return "", err
 	}
-	if err := returnTask(ctx, newTaskTracker(item, holder.ActorIn(v), c.Project.Hidden), v); err != nil {
+	if err := c.tracker(s, item, holder.ActorIn(v)).Return(ctx, v); err != nil {
 		return "", err
 	}
 	return ref, claim.Release(ctx, c.Project.Repo, v.Task, held.Oid)
-}
-
-// returnTask closes the task in its tracker if the change has landed, and reopens it
-// otherwise.
-func returnTask(ctx context.Context, tracker taskTracker, v session.View) error {
-	give := func() error { return tracker.Release(ctx, "coven: "+v.Detail) }
-	if v.Landed.New != "" {
-		give = func() error { return tracker.Close(ctx, v.Summary, v.Landed.New) }
-	}
-	if err := give(); !errors.Is(err, task.ErrNotFound) { // the task was deleted
-		return err
-	}
-	return nil
 }

@@ -1,12 +1,14 @@
 package control
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/coven-run/coven/internal/config"
+	trackers "github.com/coven-run/coven/internal/control/tracker"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/telemetry/notify"
@@ -22,7 +24,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed := newTaskTracker(project.Item{Task: added, Tracker: tracker}, "", hide)
+	claimed := trackers.Tracker{Item: project.Item{Task: added, Tracker: tracker}, Hide: hide, Landed: func(context.Context) {}}
 	for what, err := range map[string]error{
 		"note": claimed.Note(t.Context(), "n "+value), "block": claimed.Block(t.Context(), "b "+value),
 		"release": claimed.Release(t.Context(), "r "+value), "close": claimed.Close(t.Context(), "c "+value, "0123"),

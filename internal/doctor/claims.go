@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/tracker"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -100,7 +101,7 @@ func (v *Examination) giveBack(ctx context.Context, id, owner string) (string, e
 		return "closed the task: it has landed as " + last.Commit, err
 	}
 	_, err = v.project.Tracker.Release(ctx, id, owner, "")
-	return removed + " and reopened the task", control.IgnoreClaimed(err)
+	return removed + " and reopened the task", tracker.IgnoreClaimed(err)
 }
 
 // claimer claims tasks while doctor fixes them, like a session that works on them, so that no coven starts

@@ -306,6 +306,14 @@ func (s *Session) KeepReads(list []byte) (string, error) {
 	return name, nil
 }
 
+// maxReads limits the size of a list of read files in bytes.
+const maxReads = 64 << 20
+
+// Reads returns the list of read files with this name: see KeepReads.
+func Reads(dir, name string) ([]byte, error) {
+	return regularfile.ReadIn(dir, filepath.Join(readsDir, filepath.Base(name)), maxReads)
+}
+
 // OpenLog opens the log of a step for appending. It returns the offset, which is at the
 // start of a line.
 func (s *Session) OpenLog(path string) (io.WriteCloser, int64, error) {

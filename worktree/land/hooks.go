@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
+	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
 // The reference-transaction hook and its three states.
@@ -20,8 +21,7 @@ const (
 	stateAborted   = "aborted"
 )
 
-// signTimeout limits the run time of the signing program, which may wait for a passphrase that no user can
-// enter.
+// signTimeout limits the run time of the signing program.
 const signTimeout = 2 * time.Minute
 
 // A SignError means that a commit could not be signed, although commit.gpgSign requires it.
@@ -105,13 +105,10 @@ func (l *landing) store(ctx context.Context, tree, message string, author []stri
 	if !signs {
 		return l.w.Repo.MakeCommit(ctx, tree, message, author, parents...)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, signTimeout, fmt.Errorf("no signature within %v", signTimeout))
-	defer cancel()
-	commit := git.NewCommit{Tree: tree, Message: message, Parents: parents, Options: []string{"-S"}}
-	oid, err := l.w.Repo.StoreCommit(ctx, commit, author)
+	oid, err := l.w.Repo.StoreSigned(ctx, git.NewCommit{Tree: tree, Message: message, Parents: parents}, author, signTimeout)
 	if err != nil {
 		failed := &SignError{Output: err.Error(), Err: err}
-		if said, ok := errors.AsType[*git.Error](err); ok && said.Stderr != "" && ctx.Err() == nil {
+		if said, ok := errors.AsType[*git.Error](err); ok && said.Stderr != "" && !errors.Is(err, repo.ErrSignTime) && ctx.Err() == nil {
 			failed.Output = said.Stderr
 		}
 		return "", failed

@@ -16,7 +16,7 @@ var frequent = []string{
 }
 
 // placeholders are the names of arguments in usage lines: one word per concept.
-var placeholders = []string{"TASK", "NAME", "FILE", "KEY", "VALUE", "TITLE", "SESSION", "KIND", "COMMAND", "TOPIC", "DIR", "RESCUE", "N", "PERMISSION", "SUBJECT", "AGENT", "TEXT", "PROMPT", "GLOB", "JSON"}
+var placeholders = []string{"TASK", "COMMIT", "NAME", "FILE", "KEY", "VALUE", "TITLE", "SESSION", "KIND", "COMMAND", "TOPIC", "DIR", "RESCUE", "N", "PERMISSION", "SUBJECT", "AGENT", "TEXT", "PROMPT", "GLOB", "JSON"}
 
 // The help of all commands has the same style.
 func TestHelpStyle(t *testing.T) {

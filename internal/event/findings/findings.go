@@ -64,7 +64,7 @@ func (l *Log) apply(e event.Event) error {
 		}
 		var r event.Result
 		err := e.Decode(&r)
-		l.reviewed(stepOf(e.Path), r)
+		l.reviewed(StepOf(e.Path), r)
 		return err
 	case event.ReviewAnswered:
 		var answer event.MergeDecision
@@ -116,8 +116,8 @@ func errorsOf(step string, o event.Opinion) []event.Finding {
 
 var counters = lazyregexp.New(`#\d+|\[\d+\]|^revise@\d+/`)
 
-// stepOf returns the path of a step without revisions, iterations and attempts.
-func stepOf(path string) string { return counters.ReplaceAllString(path, "") }
+// StepOf returns the path of a step without revisions, iterations and attempts.
+func StepOf(path string) string { return counters.ReplaceAllString(path, "") }
 
 // Summary describes the open findings in one line: "2 open error findings: a.txt:1
 // leaks the token, and 1 more". It is empty when there are none.

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"compress/zlib"
 	"context"
 	"crypto/rand"
@@ -27,6 +28,45 @@ func (r Repo) Blob(ctx context.Context, content []byte) (string, error) {
 		return oid, nil
 	}
 	out, err := r.Feed(ctx, content, "hash-object", "-w", "--no-filters", "--stdin")
+	return strings.TrimSpace(string(out)), err
+}
+
+// Level lists the entries of one tree object, without those of the trees in it. Their paths are names.
+func (r Repo) Level(ctx context.Context, tree string) ([]object.Entry, error) {
+	entries, err := objects(ctx, r, []string{tree}, func(s *object.Storage, trees []object.ID) ([]object.Entry, error) {
+		return s.Level(trees[0])
+	})
+	if err == nil {
+		return entries, nil
+	}
+	fields, err := r.Fields(ctx, "ls-tree", "-z", "--full-tree", tree)
+	entries = nil
+	for _, field := range fields {
+		meta, name, _ := strings.Cut(field, "\t")
+		if words := strings.Fields(meta); len(words) == 3 {
+			entries = append(entries, object.Entry{Mode: words[0], Oid: words[2], Path: name})
+		}
+	}
+	return entries, err
+}
+
+// MakeTree stores a tree object with these entries, whose paths are names, and returns its object ID.
+func (r Repo) MakeTree(ctx context.Context, entries []object.Entry) (string, error) {
+	body, err := object.TreeBody(entries)
+	if err == nil {
+		if oid, err := r.writeLoose(ctx, "tree", body); err == nil {
+			return oid, nil
+		}
+	}
+	var in bytes.Buffer
+	for _, e := range entries {
+		kind := "blob"
+		if e.Mode == object.ModeTree {
+			kind = "tree"
+		}
+		fmt.Fprintf(&in, "%s %s %s\t%s\x00", e.Mode, kind, e.Oid, e.Path)
+	}
+	out, err := r.Feed(ctx, in.Bytes(), "mktree", "-z")
 	return strings.TrimSpace(string(out)), err
 }
 

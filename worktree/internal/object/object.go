@@ -3,7 +3,7 @@ package object
 // Modes of entries that are not files.
 const (
 	ModeSubmodule = "160000"
-	ModeTree      = "040000" // only At returns it
+	ModeTree      = "040000" // only At and Level return it
 )
 
 // A Change is a path that differs between two trees. Mode and Oid are from the second tree, and all zeros

@@ -105,6 +105,38 @@ func (s *Storage) TreeOf(treeish ID) (string, error) {
 	return tree.String(), err
 }
 
+// Level lists the entries of one tree object. Their paths are names.
+func (s *Storage) Level(tree ID) ([]Entry, error) {
+	nodes, err := s.tree(tree)
+	entries := make([]Entry, 0, len(nodes))
+	for _, n := range nodes {
+		entries = append(entries, Entry{Mode: n.mode, Oid: n.oid.String(), Path: n.name})
+	}
+	return entries, err
+}
+
+// TreeBody returns the content of a tree object with these entries, whose paths are names. Its IDs are SHA-1.
+func TreeBody(entries []Entry) ([]byte, error) {
+	var nodes []treeNode
+	for _, e := range entries {
+		oid, err := hash(e.Oid)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, treeNode{name: e.Path, mode: e.Mode, oid: oid})
+	}
+	slices.SortFunc(nodes, func(a, b treeNode) int { return strings.Compare(a.order(), b.order()) })
+	if !wellFormed(nodes) {
+		return nil, ErrUnsupported
+	}
+	var body []byte
+	for _, n := range nodes {
+		body = fmt.Appendf(body, "%s %s\x00", strings.TrimPrefix(n.mode, "0"), n.name)
+		body = append(body, n.oid[:]...)
+	}
+	return body, nil
+}
+
 // Entries lists the files of a commit or tree, or only those under the given paths, if any.
 func (s *Storage) Entries(treeish ID, paths []string) ([]Entry, error) {
 	if slices.ContainsFunc(paths, isUnusualPath) {

@@ -2,8 +2,11 @@ package repo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/worktree/internal/git"
 )
@@ -26,6 +29,17 @@ func (r *Repo) StoreCommit(ctx context.Context, c git.NewCommit, author []string
 	}
 	g.Env = append(identity, author...)
 	return g.StoreCommit(ctx, c)
+}
+
+// ErrSignTime means that the signing program was stopped. It may have waited for a passphrase that no user can enter.
+var ErrSignTime = errors.New("no signature in time")
+
+// StoreSigned is StoreCommit for a commit that git signs with the user's key. It takes at most limit.
+func (r *Repo) StoreSigned(ctx context.Context, c git.NewCommit, author []string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: after %v", ErrSignTime, limit))
+	defer cancel()
+	c.Options = []string{"-S"}
+	return r.StoreCommit(ctx, c, author)
 }
 
 // The identity of the committer if the user has none configured.
