@@ -38,7 +38,8 @@
 // coven/tasks/.scratch, coven/locks, coven/lines (the queues for landing: see package land),
 // coven/raw (settings for snapshots), coven/moves (moves of checkouts in progress: see package
 // checkout), coven/refs.log (coven's own changes of refs), coven/plain (git without the
-// repository's configuration); the branches of tasks (see repo.Repo.BranchTemplate), refs/coven/{claims,snapshots,rescue}.
+// repository's configuration); the branches of tasks (see repo.Repo.BranchTemplate), refs/coven/{claims,snapshots,rescue}, and
+// refs/notes/coven with the receipts of landings: see package notes.
 // Beside the checkout, or in its .coven/worktrees (see repo.Place): the worktrees, and .pool with the files
 // of landed ones, which coven/pool describes.
 package worktree
