@@ -95,8 +95,13 @@ func TestNoteCannotSign(t *testing.T) {
 	hook(t, program, "exit 2\n")
 	gitIn(t, r.Root, "config", "gpg.program", program)
 	gitIn(t, r.Root, "config", "user.signingKey", "ada")
-	c := commits(t, r, 1)[0]
-	unsigned, err := notes.Store(t.Context(), r, c, "{}\n")
+	all := commits(t, r, 2)
+	unsigned, err := notes.Store(t.Context(), r, all[1], "{}\n")
+	must(t, err)
+	must(t, unsigned) // the key may ask for a passphrase, and signs no commits
+	gitIn(t, r.Root, "config", "commit.gpgSign", "true")
+	c := all[0]
+	unsigned, err = notes.Store(t.Context(), r, c, "{}\n")
 	must(t, err)
 	if unsigned == nil || !strings.Contains(unsigned.Error(), "failed to sign") {
 		t.Errorf("unsigned: %v", unsigned)

@@ -57,7 +57,7 @@ func IsAncestor(ctx context.Context, r *repo.Repo, ancestor, of string) (bool, e
 }
 
 // Store stores the note of a landed commit. It replaces no note. The note is signed if the user signs commits or has a
-// signing key; unsigned is the reason why it could not be signed.
+// SSH key to sign with; unsigned is the reason why it could not be signed.
 func Store(ctx context.Context, r *repo.Repo, l Landed, statement string) (unsigned, err error) {
 	text, unsigned, err := write(ctx, r, l, statement)
 	if err != nil {
@@ -100,14 +100,19 @@ func write(ctx context.Context, r *repo.Repo, l Landed, statement string) (text 
 	return text, unsigned, err
 }
 
-// signs reports whether the user's settings sign commits or name a key.
+// signs reports whether the user's settings sign commits, or name an SSH key. A key of another format may ask for a passphrase,
+// so it signs only if it signs commits anyway.
 func signs(ctx context.Context, g git.Repo) (bool, error) {
 	signs, err := g.Enabled(ctx, "commit.gpgSign")
 	if err != nil || signs {
 		return signs, err
 	}
-	keys, err := g.Configured(ctx, `^user\.signingkey$`, false)
-	return len(keys) > 0 && keys[len(keys)-1].Value != "", err
+	last := map[string]string{}
+	settings, err := g.Configured(ctx, `^(user\.signingkey|gpg\.format)$`, false)
+	for _, s := range settings {
+		last[strings.ToLower(s.Key)] = s.Value
+	}
+	return last["user.signingkey"] != "" && last["gpg.format"] == "ssh", err
 }
 
 // body returns the content of an object.

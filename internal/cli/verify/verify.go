@@ -32,11 +32,11 @@ that landed the commit is on this machine, its journal and logs must agree.
 To verify the commits of others, fetch their receipts first:
 git fetch origin refs/notes/coven:refs/notes/coven
 
---signed requires a good signature with a key that git knows. --replay runs the commands
-again, in the sandbox and in a clean worktree of exactly that tree, and compares their
-exit codes. It runs only commands of this repository's configuration or of a receipt
-with a good signature. --store stores a receipt that is missing, from the session.
-The format is described in coven help receipts.`,
+--signed requires a good signature with a key that git knows, and at least one check that
+was required. --replay runs the commands again, in the sandbox and in a clean worktree
+of exactly that tree, and compares their exit codes. It runs only commands of this
+repository's configuration or of a receipt with a good signature. --store stores a
+receipt that is missing, from the session. The format is described in coven help receipts.`,
 		Example: `  coven verify HEAD
   coven verify --signed --json HEAD
   coven verify --replay v1.2.0`,

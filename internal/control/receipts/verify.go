@@ -71,7 +71,7 @@ func Verify(ctx context.Context, p *project.Project, revision string, signed boo
 	}
 	r.Add("form", OK, "in-toto statement, %s", attestation.PredicateType)
 	r.subject(note)
-	if err := r.checks(ctx, p); err != nil {
+	if err := r.checks(ctx, p, signed); err != nil {
 		return r, err
 	}
 	r.review()
@@ -99,8 +99,8 @@ func (r *Report) subject(note notes.Note) {
 }
 
 // checks reports whether all required checks passed on exactly the landed tree, or on the tree of a stack that landed in
-// the same update.
-func (r *Report) checks(ctx context.Context, p *project.Project) error {
+// the same update. A receipt without any proves nothing: if need is true, it fails.
+func (r *Report) checks(ctx context.Context, p *project.Project, need bool) error {
 	l := r.Statement.Predicate
 	stack, passed, stacked := "", 0, false
 	if l.Head != "" {
@@ -131,6 +131,8 @@ func (r *Report) checks(ctx context.Context, p *project.Project) error {
 		stacked = stacked || c.Tree != r.Tree
 	}
 	switch {
+	case passed == 0 && need:
+		r.Add("checks", Failed, "none was required: the receipt does not prove that a check passed")
 	case passed == 0:
 		r.Add("checks", Skipped, "none was required")
 	case stacked:
