@@ -129,7 +129,7 @@ func body(ctx context.Context, g git.Repo, oid string) (content []byte, err erro
 
 var errMoved = errors.New("another process changed the notes")
 
-// add adds a note to the present ones, unless the commit has one. The error is errMoved if they have changed meanwhile.
+// add adds a note, unless the commit has one. The error is errMoved if another process has changed the notes.
 func add(ctx context.Context, r *repo.Repo, commit, blob string) error {
 	g := r.Git()
 	old, tree, err := present(ctx, g)

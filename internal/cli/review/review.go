@@ -31,8 +31,7 @@ Without TASK: list the changes that wait for a review.
 removes (a.go:-7, by its number in the target). --suggest adds a text that replaces the lines. Comments
 are drafts, which follow their lines when the change goes on, until --send sends all of them to the agent
 at once. It continues in the same worktree and answers each; --drafts shows the answers, and which
-lines have changed since. To apply suggestions yourself, send none:
---patch prints them for git apply.`,
+lines have changed since. To apply suggestions yourself instead, give the output of --patch to git apply.`,
 		Example: `  coven review
   coven review bd-12
   coven review bd-12 --comment src/main.go:41 "return the error"

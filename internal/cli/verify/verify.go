@@ -45,7 +45,7 @@ receipt that is missing, from the session. The format is described in coven help
 			return o.run(cmd.Context(), a, p, args[0])
 		}),
 	}
-	cmd.Flags().BoolVar(&o.signed, "signed", false, "require a good signature")
+	cmd.Flags().BoolVar(&o.signed, "signed", false, "require a good signature, and a check that had to pass")
 	cmd.Flags().BoolVar(&o.replay, "replay", false, "run the commands again in a clean worktree")
 	cmd.Flags().BoolVar(&o.store, "store", false, "store a missing receipt first")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")

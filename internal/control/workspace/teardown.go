@@ -58,9 +58,9 @@ func (s *Workspace) TearDown(ctx context.Context, t Teardown) error {
 	return nil
 }
 
-// watched calls work, which is named what and runs programs of the task. It returns an error if they changed state that no
+// watched calls work, which runs programs of the task for a purpose such as worktree.teardown. It returns an error if they changed state that no
 // program of a task may change.
-func (s *Workspace) watched(ctx context.Context, what string, work func()) error {
+func (s *Workspace) watched(ctx context.Context, purpose string, work func()) error {
 	if err := s.Watch(ctx); err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (s *Workspace) watched(ctx context.Context, what string, work func()) error
 		return err
 	}
 	if change.Severity == event.SeverityStops {
-		return fmt.Errorf("%s: %s", what, change.Summary())
+		return fmt.Errorf("%s: %s", purpose, change.Summary())
 	}
 	return nil
 }
