@@ -28,6 +28,7 @@ type Executor struct {
 	Workspace workspace
 	Tripwire  tripwire
 	Landing   landing
+	Pulls     pulls // used by merges with the strategy pull-request
 	Agents    agents
 	Reviewers reviewers
 	Commands  commands

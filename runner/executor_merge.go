@@ -29,6 +29,9 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	if result, ok, err := x.answered(ctx, c); ok || err != nil {
 		return result, err
 	}
+	if c.Merge.Strategy == engine.PullRequest {
+		return x.pull(ctx, c)
+	}
 	turn, elsewhere, err := x.turn(ctx, c)
 	switch {
 	case err != nil:
@@ -39,19 +42,26 @@ func (x *Executor) merge(ctx context.Context, c engine.Call) (event.Result, erro
 	defer turn.Release()
 	for {
 		landing, result, err := x.attempt(ctx, c, turn)
-		conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
-		switch {
-		case errors.As(err, &refused):
-			return event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output, Next: refused.Next}, nil
-		case errors.Is(err, ErrMoved):
+		if errors.Is(err, ErrMoved) {
 			continue
-		case errors.As(err, &conflict):
-			return event.Result{Error: conflict.Error(), ErrorType: event.ErrorConflict, Files: conflict.Files}, nil
-		case err != nil || result.Error != "" || result.OK:
+		}
+		if result, err = failure(result, err); err != nil || result.Error != "" || result.OK {
 			return result, err
 		}
 		return landed(landing, c), x.emit(event.LandDone, c.Path, landing)
 	}
+}
+
+// failure converts the expected errors of a landing to results.
+func failure(result event.Result, err error) (event.Result, error) {
+	conflict, refused := (*ConflictError)(nil), (*RefusedError)(nil)
+	switch {
+	case errors.As(err, &refused):
+		return event.Result{Error: refused.Reason, ErrorType: event.ErrorRefused, Output: refused.Output, Next: refused.Next}, nil
+	case errors.As(err, &conflict):
+		return event.Result{Error: conflict.Error(), ErrorType: event.ErrorConflict, Files: conflict.Files}, nil
+	}
+	return result, err
 }
 
 // answered returns the result of a merge leaf at which a person has asked for changes, or has written a
@@ -105,22 +115,12 @@ func (x *Executor) turn(ctx context.Context, c engine.Call) (*Turn, *landedOutco
 // failure nor a success without a change.
 func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (event.Landing, event.Result, error) {
 	turn.Doing("brings its branch up to date")
-	candidate, err := x.Landing.Integrate(ctx)
+	candidate, err := x.integrate(ctx, c)
 	if err != nil {
 		return event.Landing{}, event.Result{}, err
 	}
 	if candidate.Patch == "" {
-		return event.Landing{}, event.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}, nil
-	}
-	if candidate.Dropped != "" {
-		if err := x.warn(c.Path, fmt.Sprintf("%s no longer contains %s, from which the task started: not part of the change", strings.TrimPrefix(candidate.Target, "refs/heads/"), candidate.Dropped)); err != nil {
-			return event.Landing{}, event.Result{}, err
-		}
-	}
-	if candidate.From != candidate.Tree {
-		if err := x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree}); err != nil {
-			return event.Landing{}, event.Result{}, err
-		}
+		return event.Landing{}, nothingToLand(c), nil
 	}
 	if b := x.gather(ctx, c, candidate, turn); b != nil {
 		if result, done, err := b.run(ctx); done {
@@ -144,6 +144,27 @@ func (x *Executor) attempt(ctx context.Context, c engine.Call, turn *Turn) (even
 		return event.Landing{}, event.Result{}, err
 	}
 	return all[0], event.Result{}, nil
+}
+
+// integrate merges the target into the branch, and records this.
+func (x *Executor) integrate(ctx context.Context, c engine.Call) (event.Landing, error) {
+	candidate, err := x.Landing.Integrate(ctx)
+	if err != nil || candidate.Patch == "" {
+		return candidate, err
+	}
+	if candidate.Dropped != "" {
+		if err := x.warn(c.Path, fmt.Sprintf("%s no longer contains %s, from which the task started: not part of the change", event.BranchName(candidate.Target), candidate.Dropped)); err != nil {
+			return candidate, err
+		}
+	}
+	if candidate.From != candidate.Tree {
+		err = x.emit(event.MergeDone, c.Path, event.Integrated{From: candidate.From, Tree: candidate.Tree})
+	}
+	return candidate, err
+}
+
+func nothingToLand(c engine.Call) event.Result {
+	return event.Result{OK: true, Summary: c.Merge.Summary, Output: "nothing to land"}
 }
 
 // landingMessage returns the message of the commit that lands: the one with which a person approved it, or that of the step.

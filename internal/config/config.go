@@ -49,6 +49,7 @@ type Config struct {
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
 	Landing      Landing       `yaml:"landing" about:"how changes land"`
+	Forge        Forge         `yaml:"forge" about:"the host of the repository, for pull requests"`
 	Queue        Queue         `yaml:"queue" about:"how the subagents of a session are run"`
 	Worktree     Worktree      `yaml:"worktree" about:"how the worktree of a task is prepared and removed"`
 	Env          Env           `yaml:"env" about:"environment variables for agents and scripts"`
@@ -72,12 +73,23 @@ type Run struct {
 
 // Landing configures how changes land.
 type Landing struct {
+	Strategy string   `yaml:"strategy" oneof:"squash|merge|rebase|pull-request" about:"how a change lands if its grimoire does not say"`
 	Message  string   `yaml:"message" about:"the subject of the commits of a task: a template such as {{.type}}: {{.title}}"`
 	Signoff  bool     `yaml:"signoff" about:"add a Signed-off-by trailer with your name to the commits"`
 	Trailers []string `yaml:"trailers" about:"further trailers of the commits: templates such as Ticket: {{.external_ref}}"`
 	Batch    int      `yaml:"batch" about:"how many tasks of one coven that wait for the same target are checked together, 1 to 64; 1: each alone"`
 	Allow    []string `yaml:"allow" about:"globs of new paths that land although they look like dependencies or build output, or are links out of the repository"`
 	Fsync    bool     `yaml:"fsync" about:"wait until a change is on disk before the target moves; false: after a power failure, files of your checkout may be empty"`
+}
+
+// Forge configures the host of the repository. Empty values are derived from the URL of the remote. A repository must not choose
+// where the user's credential is sent.
+type Forge struct {
+	Plugin     string `yaml:"plugin" about:"the forge plugin: github, gitlab, gitea; by default the one for the host of the remote"`
+	API        string `yaml:"api" user:"true" about:"the address of the host's API: https://git.example.com/api/v3; the user's file only"`
+	Repository string `yaml:"repository" user:"true" about:"OWNER/NAME on the host, if the URL of the remote does not tell; the user's file only"`
+	Push       string `yaml:"push" about:"the remote that gets the branches of tasks, such as your fork; by default the one of the target"`
+	Draft      bool   `yaml:"draft" about:"open pull requests as drafts"`
 }
 
 // Agent configures how agents share the work; see package agenttree.
@@ -170,7 +182,7 @@ type GC struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Agent: Agent{MaxRounds: 10}, Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Branch: DefaultBranch, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}

@@ -28,11 +28,17 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	if err != nil {
 		return Outcome{}, err
 	}
+	defer c.park()()
+	if plan.Grimoire.LandsByPullRequest() {
+		if target, err = c.pullTarget(ctx, target); err != nil {
+			return Outcome{}, err
+		}
+		plan.Target = target.Ref
+	}
 	base, err := baseOf(ctx, c.Project, target, o.Base)
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer c.park()()
 	up, problem := c.upstream(ctx, target, o)
 	if up.Tip != "" {
 		base = up.Tip

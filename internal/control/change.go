@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
@@ -49,7 +48,7 @@ func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Work
 	if err != nil { // such as a worktree that a person has moved
 		return nil, Diff{}, err
 	}
-	target, err := c.Project.Repo.Target(ctx, strings.TrimPrefix(v.Info.Target, "refs/heads/"))
+	target, err := c.Project.Repo.Target(ctx, v.Info.Target)
 	if err != nil {
 		return nil, Diff{}, err
 	}

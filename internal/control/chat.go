@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -72,7 +71,7 @@ func (c *Controller) ForkChat(ctx context.Context, name, message string, o Optio
 	if f.Gap != "" {
 		c.notify(Notice{Text: f.Gap})
 	}
-	o.Agent, o.Provider, o.Model, o.Onto, o.Base, o.fork = f.Agent, v.Info.Provider, v.Info.Model, strings.TrimPrefix(v.Info.Target, "refs/heads/"), f.Base, f
+	o.Agent, o.Provider, o.Model, o.Onto, o.Base, o.fork = f.Agent, v.Info.Provider, v.Info.Model, v.Info.Target, f.Base, f
 	return c.startChat(ctx, v.Info.Query, grimoires.Chat{Conversation: f.Conversation}, o)
 }
 

@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -143,11 +142,10 @@ func (c *Controller) openForWriting(v session.View) (*session.Session, error) {
 }
 
 func (c *Controller) workspace(s *session.Session, id string, info event.Session) *workspace.Workspace {
-	branch := strings.TrimPrefix(info.Target, "refs/heads/")
 	return &workspace.Workspace{
 		Repo: c.Project.Repo, Session: s, Launcher: c.Runtime.launcher, Sandbox: c.Runtime.Sandbox, Network: c.Runtime.network, Environ: c.Project.Env.Environ, Secrets: c.Runtime.secrets,
 		Pass: c.Project.Config.Env.Pass, Task: id, Slug: session.Slug(info.Query), Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
-		Target: worktree.Target{Branch: branch, Ref: info.Target, Tip: info.Base},
+		Target: worktree.Target{Branch: event.BranchName(info.Target), Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt, NoSync: !c.Project.Config.Landing.Fsync, Allow: c.Project.Config.Landing.Allow, Link: c.Project.Config.Worktree.Link,
 	}
 }

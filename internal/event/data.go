@@ -348,6 +348,8 @@ type MergeDecision struct {
 	Changes []reviewer.Finding `json:"changes,omitempty"`
 	// Comments are the IDs of the comments of the person's review with which Changes begins.
 	Comments []string `json:"comments,omitempty"`
+	// Remote are the IDs of the comments on the pull request's host with which Changes begins, if that is where they come from.
+	Remote []string `json:"remote,omitempty"`
 }
 
 // Finding is a reviewer's finding, with the step that was reviewed.

@@ -97,6 +97,11 @@ const (
 	ReviewAsked    Type = "review.asked"    // MergeDecision
 	ReviewAnswered Type = "review.answered" // MergeDecision
 
+	PullPublished Type = "pull.published" // PullRequest: the branch was pushed, and the pull request opened or updated
+	PullSeen      Type = "pull.seen"      // PullState: of the host, if it has changed
+	PullRerun     Type = "pull.rerun"     // PullCheck: a failed check runs again on the same commit
+	PullAnswered  Type = "pull.answered"  // PullAnswer: to a comment
+
 	TaskClaimed  Type = "task.claimed"  // Claim
 	TaskClosed   Type = "task.closed"   // Text
 	TaskReleased Type = "task.released" // no data
@@ -178,4 +183,9 @@ func LeafOf(path string) string {
 		return path[:at+end]
 	}
 	return path
+}
+
+// BranchName returns the short name of the ref of a target: main, or origin/main for the branch of a remote.
+func BranchName(ref string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/remotes/")
 }

@@ -29,6 +29,8 @@ const (
 	WaitCheckout   WaitReason = "checkout"   // a checkout of the target cannot be updated now
 	WaitMessage    WaitReason = "message"    // a chat without a change waits for the next message
 	WaitDependency WaitReason = "dependency" // another task must be done first
+	WaitCI         WaitReason = "ci"         // checks of the pull request run on its host
+	WaitMerge      WaitReason = "merge"      // a person merges the pull request
 )
 
 // ErrorType is the kind of failure of a step. It is empty on success.
@@ -40,6 +42,8 @@ const (
 	ErrorBase        ErrorType = "base"              // a check fails in the same way without the change
 	ErrorBudget      ErrorType = "budget"            // the budget of the step is spent
 	ErrorCancelled   ErrorType = "cancelled"         // the requester no longer waits
+	ErrorCI          ErrorType = "ci"                // a check of the pull request failed on its host
+	ErrorClosed      ErrorType = "closed"            // the pull request was closed without a merge
 	ErrorCommit      ErrorType = "commit"            // the work could not be committed
 	ErrorConflict    ErrorType = "conflict"          // a landing had a conflict
 	ErrorFindings    ErrorType = "findings"          // a review found errors

@@ -72,7 +72,7 @@ func story(e event.Event) string {
 		return opinion(event.As[event.Opinion](e))
 	case event.LandDone:
 		l := event.As[event.Landing](e)
-		return fmt.Sprintf("landed %.10s on %s", l.New, strings.TrimPrefix(l.Target, "refs/heads/")) + l.Together()
+		return fmt.Sprintf("landed %.10s on %s", l.New, event.BranchName(l.Target)) + l.Together()
 	case event.BatchStarted, event.BatchEnded:
 		return batchStory(e)
 	case event.RepositoryChanged:

@@ -157,8 +157,8 @@ const (
 
 // Comment is a comment of a person on a pull request.
 type Comment struct {
-	ID      string    `json:"id"` // for Reply
-	By      string    `json:"by"` // login of the author
+	ID      string    `json:"id"`                // for Reply
+	By      string    `json:"by"`                // login of the author
 	Trusted bool      `json:"trusted,omitempty"` // the author may write to the repository
 	Own     bool      `json:"own,omitempty"`     // the author is the user of the credential
 	Time    time.Time `json:"time"`

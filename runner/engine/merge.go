@@ -29,6 +29,15 @@ type MergeInput struct {
 	Failed string `json:"failed,omitempty"`
 }
 
+// PullRequest is the strategy of a change that lands with a pull request.
+const PullRequest = grimoires.PullRequest
+
+// maxFixes limits the attempts to fix checks that fail on the host of a pull request.
+const maxFixes = 2
+
+// fixTime limits the agent that fixes them.
+const fixTime = 30 * time.Minute
+
 // maxResolves limits the attempts to resolve the conflicts of one landing.
 const maxResolves = 2
 
@@ -42,24 +51,44 @@ type mergeStep struct {
 	plan *grimoires.Plan
 }
 
-// Run lands the change. With resolve, an agent resolves conflicts, and the result is checked and landed
-// like any other change.
+// Run lands the change. With resolve, an agent resolves conflicts; of a pull request, an agent also fixes the checks that fail on its
+// host. The result is checked and landed like any other change.
 func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 	outer, tolerant, attempt := s.at, s.tolerant, s.attempt
 	name := s.name(m.name)
 	defer func() { s.at, s.tolerant, s.attempt = outer, tolerant, attempt }()
+	resolves, fixes := 0, 0
+	if m.spec.Resolve {
+		resolves = maxResolves
+	}
+	if m.spec.Strategy == PullRequest {
+		fixes = maxFixes
+	}
 	for n := 1; ; n++ {
-		s.tolerant = tolerant || m.spec.Resolve && n <= maxResolves
+		s.tolerant = tolerant || resolves > 0 || fixes > 0
 		out, err := m.land(ctx, s)
-		if err != nil || out.Result.ErrorType != event.ErrorConflict || !m.spec.Resolve || n > maxResolves {
+		if err != nil {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1
-		solved, err := m.resolve(ctx, s, out.Result.Files)
+		last := false
+		var solved Outcome
+		switch failed := out.Result; {
+		case failed.ErrorType == event.ErrorConflict && resolves > 0:
+			resolves--
+			last = resolves == 0
+			solved, err = m.resolve(ctx, s, failed.Files)
+		case failed.ErrorType == event.ErrorCI && fixes > 0:
+			fixes--
+			last = fixes == 0
+			solved, err = m.fix(ctx, s, failed.Output)
+		default:
+			return out, nil
+		}
 		if err != nil || solved.ends() {
 			return solved, err
 		}
-		if solved.Verdict != Passed && n == maxResolves {
+		if solved.Verdict != Passed && last {
 			solved.Result.Error = out.Result.Error + "; an agent did not resolve it: " + solved.Result.Error
 			return solved, nil
 		}
@@ -73,13 +102,30 @@ const ResolveStep = "resolve"
 // resolve runs an agent that merges the target into the branch.
 func (m mergeStep) resolve(ctx context.Context, s *State, files []string) (Outcome, error) {
 	prompt, err := m.plan.RenderPrompt(grimoires.ResolvePrompt, s.Data(map[string]any{
-		"files": strings.Join(files, "\n"), "target": strings.TrimPrefix(m.plan.Target, "refs/heads/"),
+		"files": strings.Join(files, "\n"), "target": event.BranchName(m.plan.Target),
 	}))
 	if err != nil {
 		return Outcome{}, &templateError{err}
 	}
 	work := callStep{ResolveStep, Call{Agent: &AgentInput{Prompt: prompt, Model: m.plan.Model, Resolve: true}}}
 	return unreserved{timeout{work, ResolveStep, resolveTime}}.Run(ctx, s)
+}
+
+// FixStep is the name of the step that a merge adds when an agent fixes checks that fail on the host of a pull request.
+const FixStep = "fix-ci"
+
+// fix runs an agent that fixes failed checks.
+func (m mergeStep) fix(ctx context.Context, s *State, output string) (Outcome, error) {
+	prompt, err := m.plan.RenderPrompt(grimoires.FixChecksPrompt, s.Data(map[string]any{"output": output}))
+	if err != nil {
+		return Outcome{}, &templateError{err}
+	}
+	input := AgentInput{Model: m.plan.Model}
+	if s.agent.path != "" {
+		input = s.agent.input
+	}
+	input.Prompt, input.Continues, input.ExpectChanges, input.Resolve = prompt, "", true, false
+	return unreserved{timeout{callStep{FixStep, Call{Agent: &input}}, FixStep, fixTime}}.Run(ctx, s)
 }
 
 // callStep is a step that makes a single call.

@@ -23,9 +23,14 @@ func (e *FetchError) NextCommand() string { return "git fetch" }
 
 // An Upstream is a branch of a remote at the time of the fetch.
 type Upstream struct {
-	Name string // origin/main
-	Tip  string // oid of its commit
+	Name   string // origin/main
+	Remote string // origin
+	Branch string // of the remote: main
+	Tip    string // oid of its commit
 }
+
+// Ref returns the remote-tracking ref.
+func (u Upstream) Ref() string { return names.RemotesPrefix + u.Name }
 
 // A FetchError means that the upstream of a branch could not be fetched.
 type FetchError struct {
@@ -44,7 +49,7 @@ func (e *FetchError) Unwrap() error { return e.Err }
 var errNoUpstream = errors.New("there is no remote for it")
 
 // FetchUpstream fetches the upstream of a branch: the configured branch of its remote, or the one with the
-// same name. Of the user's refs, only the remote-tracking branch moves, as with git fetch. git never
+// same name. branch may also be a remote-tracking ref. Of the user's refs, only the remote-tracking branch moves, as with git fetch. git never
 // prompts. If it fails or takes longer than timeout, the error is a *FetchError.
 func FetchUpstream(ctx context.Context, r *repo.Repo, branch string, timeout time.Duration) (Upstream, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
@@ -62,10 +67,13 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		return Upstream{}, err
 	}
 	source, err := sourceOf(settings, branch)
+	if strings.HasPrefix(branch, names.RemotesPrefix) {
+		source, err = sourceOfTracking(settings, branch)
+	}
 	if err != nil {
 		return Upstream{}, err
 	}
-	up := Upstream{Name: strings.TrimPrefix(source.tracking, "refs/remotes/")}
+	up := Upstream{Name: strings.TrimPrefix(source.tracking, names.RemotesPrefix), Remote: source.remote, Branch: strings.TrimPrefix(source.ref, names.HeadsPrefix)}
 	l, err := r.Lock(ctx, "fetch-"+names.SafeName(source.remote), "fetch "+up.Name)
 	if err != nil {
 		return up, err
@@ -143,9 +151,34 @@ func sourceOf(settings []git.Setting, branch string) (source, error) {
 	return s, nil
 }
 
+// sourceOfTracking finds the branch of a remote that a remote-tracking ref follows.
+func sourceOfTracking(settings []git.Setting, tracking string) (source, error) {
+	for _, setting := range settings {
+		name, ok := strings.CutPrefix(setting.Key, "remote.")
+		name, fetch := strings.CutSuffix(name, ".fetch")
+		from, to, _ := strings.Cut(strings.TrimPrefix(setting.Value, "+"), ":")
+		if !ok || !fetch {
+			continue
+		}
+		if ref := translate(to, from, tracking); strings.HasPrefix(ref, names.HeadsPrefix) {
+			return source{remote: name, ref: ref, tracking: tracking}, nil
+		}
+	}
+	return source{}, errNoUpstream
+}
+
 // mapped returns the remote-tracking ref to which a refspec maps a ref, or "" if it does not.
 func mapped(refspec, ref string) string {
 	from, to, _ := strings.Cut(strings.TrimPrefix(refspec, "+"), ":")
+	to = translate(from, to, ref)
+	if !strings.HasPrefix(to, names.RemotesPrefix) {
+		return "" // only remote-tracking refs move
+	}
+	return to
+}
+
+// translate returns the name to which a pair of patterns maps a ref, or "" if it does not.
+func translate(from, to, ref string) string {
 	prefix, suffix, glob := strings.Cut(from, "*")
 	if glob {
 		if len(ref) < len(prefix+suffix) || !strings.HasPrefix(ref, prefix) || !strings.HasSuffix(ref, suffix) {
@@ -154,9 +187,6 @@ func mapped(refspec, ref string) string {
 		to = strings.Replace(to, "*", ref[len(prefix):len(ref)-len(suffix)], 1)
 	} else if from != ref {
 		return ""
-	}
-	if !strings.HasPrefix(to, "refs/remotes/") {
-		return "" // only remote-tracking refs move
 	}
 	return to
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/review"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
@@ -23,7 +24,7 @@ func Text(r review.Review, color bool) string {
 	if v.Detail != "" {
 		fmt.Fprintf(&b, ": %s", terminal.Printable(control.DetailOf(v)))
 	}
-	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(strings.TrimPrefix(v.Info.Target, "refs/heads/")))
+	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(event.BranchName(v.Info.Target)))
 	b.WriteString(requestText(p))
 	if v.Summary != "" {
 		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(oneline.Of(v.Summary)))

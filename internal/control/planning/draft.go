@@ -29,6 +29,7 @@ type Options struct {
 	Agent    string
 	Spawn    *grimoires.SpawnRequest // set if a person starts a subagent directly
 	Chat     *grimoires.Chat         // set if the session is a chat
+	Pull     bool                    // land with a pull request, whatever the grimoire says
 }
 
 // Draft returns the plan of a session of a task, without its target and the text about an earlier attempt.
@@ -39,6 +40,9 @@ func Draft(p *project.Project, t task.Task, o Options) (*grimoires.Plan, error) 
 		return nil, err
 	}
 	known := p.Agents()
+	if err := setStrategy(g, cfg.Landing.Strategy, o); err != nil {
+		return nil, err
+	}
 	if err := setStartAgent(g, known, cfg.DefaultAgent, o); err != nil {
 		return nil, err
 	}
@@ -83,6 +87,21 @@ func grimoire(p *project.Project, t task.Task, o Options) (*grimoires.Grimoire, 
 		err = fmt.Errorf("%w\nchosen by %s", err, choice.Why)
 	}
 	return g, err
+}
+
+// setStrategy sets the strategy with which the change lands, where the grimoire says none. A chat lands several changes, and never with
+// pull requests.
+func setStrategy(g *grimoires.Grimoire, strategy string, o Options) error {
+	switch {
+	case o.Pull:
+		strategy = grimoires.PullRequest
+	case o.Chat != nil && strategy == grimoires.PullRequest:
+		strategy = "squash"
+	}
+	if err := g.Strategies(strategy, o.Pull); err != nil {
+		return exit.Usagef("coven config set landing.strategy squash", "%w", err)
+	}
+	return nil
 }
 
 // setStartAgent sets the agent that a grimoire of a single agent starts: the subagent of a request, the agent of

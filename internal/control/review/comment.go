@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
@@ -43,19 +44,6 @@ func ParsePlace(text string) (Anchor, error) {
 	return a, nil
 }
 
-// Place returns the place of an anchor as ParsePlace reads it.
-func (a Anchor) Place() string {
-	text := a.Path + ":"
-	if a.Side == Old {
-		text += "-"
-	}
-	text += strconv.Itoa(a.From)
-	if a.To != a.From {
-		text += "-" + strconv.Itoa(a.To)
-	}
-	return text
-}
-
 // NewComment is a comment to add. The anchor's tree and hash are ignored: the comment is about the present content.
 type NewComment struct {
 	Anchor
@@ -79,7 +67,7 @@ func Add(ctx context.Context, c *control.Controller, task string, n NewComment) 
 	if err != nil {
 		return Comment{}, exit.Usagef(again, "%w", err)
 	}
-	n.Hash = hashOf(lines)
+	n.Hash = comments.HashOf(lines)
 	if n.Side == Old && !in.isRemoved(n.Anchor) {
 		return Comment{}, exit.Usagef(again, "the change does not remove %s", n.Place())
 	}
@@ -88,9 +76,9 @@ func Add(ctx context.Context, c *control.Controller, task string, n NewComment) 
 		text := c.Project.Hidden(*n.Suggestion)
 		added.Suggestion = &text
 	}
-	err = change(p.View.Dir, func(s *state) error {
-		if !s.add(&added) {
-			return exit.Failedf("coven review "+shellword.Word(task)+" --drafts", "the review of %s has %d comments, which is the maximum", task, maxComments)
+	err = comments.Change(p.View.Dir, func(s *comments.File) error {
+		if !s.Add(&added) {
+			return exit.Failedf("coven review "+shellword.Word(task)+" --drafts", "the review of %s has %d comments, which is the maximum", task, comments.Max)
 		}
 		return nil
 	})
@@ -104,8 +92,8 @@ func check(p control.Page, n NewComment) error {
 		return fmt.Errorf("task %s is over: its review takes no more comments", p.View.Task)
 	case strings.TrimSpace(n.Text) == "" && n.Suggestion == nil:
 		return errors.New("the comment is empty")
-	case len(n.Text) > maxText, n.Suggestion != nil && len(*n.Suggestion) > maxText:
-		return fmt.Errorf("the comment has more than %d bytes", maxText)
+	case len(n.Text) > comments.MaxText, n.Suggestion != nil && len(*n.Suggestion) > comments.MaxText:
+		return fmt.Errorf("the comment has more than %d bytes", comments.MaxText)
 	case n.Suggestion != nil && n.Side == Old:
 		return errors.New("a suggestion cannot replace removed lines: comment on them, or suggest other lines")
 	}
@@ -129,7 +117,7 @@ func (p *placer) lines(a Anchor) ([]string, error) {
 
 // file returns the lines of a file in a tree.
 func (p *placer) file(tree, path string) ([]string, error) {
-	if !isPath(path) {
+	if !comments.IsPath(path) {
 		return nil, fs.ErrNotExist
 	}
 	key := [2]string{tree, path}
@@ -140,7 +128,7 @@ func (p *placer) file(tree, path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := linesOf(content)
+	lines := comments.LinesOf(content)
 	if p.contents == nil {
 		p.contents = map[[2]string][]string{}
 	}
@@ -156,7 +144,7 @@ func Discard(ctx context.Context, c *control.Controller, task, id string) (Comme
 	}
 	list := "coven review " + shellword.Word(task) + " --drafts"
 	var old Comment
-	err = change(v.Dir, func(s *state) error {
+	err = comments.Change(v.Dir, func(s *comments.File) error {
 		i := slices.IndexFunc(s.Comments, func(c Comment) bool { return c.ID == id })
 		if i < 0 {
 			return exit.Usagef(list, "the review of %s has no comment %s", task, id)
@@ -177,7 +165,7 @@ func Discard(ctx context.Context, c *control.Controller, task, id string) (Comme
 
 // Look records that a person looks at the present content of a change.
 func Look(r Review) error {
-	return change(r.Page.View.Dir, func(s *state) error { s.look(r.Page.Diff.To); return nil })
+	return comments.Change(r.Page.View.Dir, func(s *comments.File) error { s.Look(r.Page.Diff.To); return nil })
 }
 
 // MarkViewed records whether a person has viewed a file of a change. The mark is removed when the file changes.
@@ -186,7 +174,7 @@ func MarkViewed(r Review, path string, viewed bool) error {
 	if !ok {
 		return exit.Usagef("", "the change does not contain %s", path)
 	}
-	return change(r.Page.View.Dir, func(s *state) error {
+	return comments.Change(r.Page.View.Dir, func(s *comments.File) error {
 		if s.Viewed == nil {
 			s.Viewed = map[string]string{}
 		}
@@ -196,6 +184,9 @@ func MarkViewed(r Review, path string, viewed bool) error {
 		return nil
 	})
 }
+
+// maxSent limits the size of all comments that are sent together, in bytes: the agent's prompt must have room for them.
+const maxSent = 48 << 10
 
 // Request returns the request for changes with all drafts of a task, and other texts.
 func Request(ctx context.Context, c *control.Controller, task string, others []string) (control.ReviseRequest, error) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -18,7 +19,7 @@ func page(status event.Status) control.Page {
 
 // A comment has a limited size, and is about a change that is not over.
 func TestCheckComment(t *testing.T) {
-	long, longest := strings.Repeat("x", maxText+1), strings.Repeat("x", maxText)
+	long, longest := strings.Repeat("x", comments.MaxText+1), strings.Repeat("x", comments.MaxText)
 	for name, test := range map[string]struct {
 		status event.Status
 		new    NewComment
@@ -82,12 +83,12 @@ func TestMarkViewed(t *testing.T) {
 	if err := MarkViewed(r, "b.go", false); err != nil {
 		t.Error(err)
 	}
-	s, err := load(r.Page.View.Dir)
-	if got := fmt.Sprint(s.viewed(r.files)); err != nil || got != "[go.sum gone]" {
+	s, err := comments.Load(r.Page.View.Dir)
+	if got := fmt.Sprint(viewed(s, r.files)); err != nil || got != "[go.sum gone]" {
 		t.Errorf("viewed %s, %v", got, err)
 	}
 	for _, other := range []string{strings.ReplaceAll(patch, "3333", "5555"), strings.ReplaceAll(patch, "new file mode 100644", "new file mode 100755")} {
-		if got := s.viewed(parse(other)); len(got) != 0 {
+		if got := viewed(s, parse(other)); len(got) != 0 {
 			t.Errorf("viewed in another change: %s", got)
 		}
 	}

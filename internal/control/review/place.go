@@ -2,14 +2,13 @@ package review
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/diff"
@@ -116,7 +115,7 @@ func (p *placer) find(a Anchor, tree string) (Anchor, bool) {
 		return a, false
 	}
 	lines, err := p.lines(a)
-	return a, err == nil && hashOf(lines) == a.Hash
+	return a, err == nil && comments.HashOf(lines) == a.Hash
 }
 
 // follow returns the place of the lines of an anchor in a tree, and false if the difference between the trees changes them.
@@ -200,7 +199,7 @@ func (p *placer) search(a Anchor, tree string) (Anchor, bool) {
 	n := a.To - a.From
 	var found []int
 	for from := 1; from+n <= len(lines); from++ {
-		if hashOf(lines[from-1:from+n]) == a.Hash {
+		if comments.HashOf(lines[from-1:from+n]) == a.Hash {
 			found = append(found, from)
 		}
 	}
@@ -269,14 +268,14 @@ func nameOf(f *gitdiff.File) string {
 	return f.NewName
 }
 
-func linesOf(content []byte) []string {
-	if len(content) == 0 {
-		return nil
+// viewed returns the paths of the files that were viewed as they are.
+func viewed(s comments.File, files []*gitdiff.File) []string {
+	paths := []string{}
+	for path, mark := range marks(files) {
+		if s.Viewed[path] == mark {
+			paths = append(paths, path)
+		}
 	}
-	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
-}
-
-func hashOf(lines []string) string {
-	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
-	return hex.EncodeToString(sum[:])
+	slices.Sort(paths)
+	return paths
 }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/worktree/diff"
@@ -124,17 +125,17 @@ func TestStates(t *testing.T) {
 				{one, sent}: changed(test.first), {sent, now}: changed(test.second), {one, now}: changed(test.first + test.second),
 			},
 			contents: map[[2]string][]string{
-				{one, "a.go"}: {"a", "b"}, {sent, "a.go"}: {"a", "b"}, {now, "a.go"}: linesOf([]byte(test.content)),
+				{one, "a.go"}: {"a", "b"}, {sent, "a.go"}: {"a", "b"}, {now, "a.go"}: comments.LinesOf([]byte(test.content)),
 			},
 			turns: turns{sent: map[string]sending{"c1": {results: 1, tree: sent}}, results: append([]event.Result{{Outputs: map[string]any{"answers": map[string]any{"c1": "before"}}}}, test.results...)},
 		}
 		if test.first != "" {
-			p.contents[[2]string{sent, "a.go"}] = linesOf([]byte(test.content))
+			p.contents[[2]string{sent, "a.go"}] = comments.LinesOf([]byte(test.content))
 		}
 		if test.draft {
 			p.turns.sent = nil
 		}
-		got := p.comment(Comment{ID: "c1", Anchor: Anchor{Tree: one, Path: "a.go", Side: New, From: 2, To: 2, Hash: hashOf([]string{"b"})}})
+		got := p.comment(Comment{ID: "c1", Anchor: Anchor{Tree: one, Path: "a.go", Side: New, From: 2, To: 2, Hash: comments.HashOf([]string{"b"})}})
 		text := fmt.Sprintf("%s %s:%d %s %s", got.State, got.Now.Path, got.Now.From, got.Commit, got.Answer)
 		if text != test.want {
 			t.Errorf("%s: %q, want %q", name, text, test.want)
@@ -164,8 +165,8 @@ func TestIsRemoved(t *testing.T) {
 // Lines whose tree git has collected are found by their hash: at their place, or at the only other one.
 func TestSearch(t *testing.T) {
 	for content, want := range map[string]int{"a\nb\nx": 1, "x\na\nb\n": 2, "x\na\nb\na\nb\n": 0, "a\nb\na\nb\n": 1, "a\nx\nb\n": 0, "": 0, "a\n": 0} {
-		p := placer{contents: map[[2]string][]string{{"tree", "a.go"}: linesOf([]byte(content))}}
-		got, same := p.search(Anchor{Path: "a.go", From: 1, To: 2, Hash: hashOf([]string{"a", "b"})}, "tree")
+		p := placer{contents: map[[2]string][]string{{"tree", "a.go"}: comments.LinesOf([]byte(content))}}
+		got, same := p.search(Anchor{Path: "a.go", From: 1, To: 2, Hash: comments.HashOf([]string{"a", "b"})}, "tree")
 		if same != (want > 0) || same && (got.From != want || got.To != want+1 || got.Tree != "tree") {
 			t.Errorf("%q: %d to %d, %v", content, got.From, got.To, same)
 		}
@@ -174,7 +175,7 @@ func TestSearch(t *testing.T) {
 
 // A comment follows its file to another name.
 func TestRenamed(t *testing.T) {
-	at := Anchor{Tree: "1", Path: "a.go", Side: New, From: 1, To: 1, Hash: hashOf([]string{"a"})}
+	at := Anchor{Tree: "1", Path: "a.go", Side: New, From: 1, To: 1, Hash: comments.HashOf([]string{"a"})}
 	for status, want := range map[string]State{"R": Moved, "C": Untouched, "D": Addressed} {
 		change := diff.FileChange{Path: "b.go", OldPath: "a.go", Status: status}
 		if status == "D" {

@@ -8,44 +8,30 @@ package review
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// Side is the side of a change on which a commented line is.
-type Side string
-
-// The sides.
-const (
-	New Side = "new" // the content of the worktree
-	Old Side = "old" // the start of the change: the line is removed
+// A comment of a review: see package comments.
+type (
+	Side    = comments.Side
+	Anchor  = comments.Anchor
+	Comment = comments.Comment
+	// A DamagedError means that the file with the comments of a session cannot be read.
+	DamagedError = comments.DamagedError
 )
 
-// Anchor names lines of a file in a tree.
-type Anchor struct {
-	Tree string `json:"tree"` // object ID of a tree, or of a commit for the side Old
-	Path string `json:"path"`
-	Side Side   `json:"side"`
-	From int    `json:"from"` // first line, from 1
-	To   int    `json:"to"`   // last line
-	Hash string `json:"hash"` // sha256 of the lines, with line feeds between them
-}
-
-// Comment is a person's comment on lines of a change.
-type Comment struct {
-	ID string    `json:"id"` // c1, c2, ... in a session
-	By string    `json:"by"`
-	At time.Time `json:"time"`
-	Anchor
-	Text       string  `json:"text,omitempty"`
-	Suggestion *string `json:"suggestion,omitempty"` // replaces the lines
-}
+// The sides of a change.
+const (
+	New = comments.New // the content of the worktree
+	Old = comments.Old // the start of the change: the line is removed
+)
 
 // State is the state of a comment.
 type State string
@@ -121,7 +107,7 @@ func Of(ctx context.Context, c *control.Controller, task string) (Review, error)
 	if err != nil {
 		return Review{}, err
 	}
-	s, err := load(p.View.Dir)
+	s, err := comments.Load(p.View.Dir)
 	if err != nil {
 		return Review{}, err
 	}
@@ -129,8 +115,8 @@ func Of(ctx context.Context, c *control.Controller, task string) (Review, error)
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Page: p, Comments: []Placed{}, Last: s.last(p.Diff.To), Turn: t.before, files: parse(p.Diff.Patch)}
-	r.Viewed = s.viewed(r.files)
+	r := Review{Page: p, Comments: []Placed{}, Last: s.Last(p.Diff.To), Turn: t.before, files: parse(p.Diff.Patch)}
+	r.Viewed = viewed(s, r.files)
 	place := placer{ctx: ctx, repo: c.Project.Repo, page: p, turns: t, diffs: map[[2]string]patches{}, files: r.files}
 	for _, comment := range s.Comments {
 		r.Comments = append(r.Comments, place.comment(comment))

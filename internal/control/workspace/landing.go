@@ -41,7 +41,7 @@ func (s *Workspace) PushCommand(ctx context.Context) (string, error) {
 
 // Conflict merges the target into the worktree with conflict markers.
 func (s *Workspace) Conflict(ctx context.Context) (event.Merging, error) {
-	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	target, err := s.Repo.Target(ctx, s.Target.Ref)
 	if err != nil {
 		return event.Merging{}, err
 	}
@@ -73,7 +73,7 @@ func (s *Workspace) shortPath() string {
 
 // Integrate merges the target's tip into the task branch and its worktree.
 func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
-	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	target, err := s.Repo.Target(ctx, s.Target.Ref)
 	if errors.Is(err, worktree.ErrUnknownBranch) {
 		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on no longer exists: " + s.Target.Branch}
 	}

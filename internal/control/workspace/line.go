@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/land"
@@ -47,7 +48,7 @@ func TurnOf(r *worktree.Repo, v session.View) *session.Turn {
 
 // TurnText describes the wait for a turn: the task that has the turn, and the next ones.
 func TurnText(t session.Turn, now time.Time) string {
-	text := fmt.Sprintf("waits for its turn on %s, position %d", strings.TrimPrefix(t.Target, "refs/heads/"), t.Position)
+	text := fmt.Sprintf("waits for its turn on %s, position %d", event.BranchName(t.Target), t.Position)
 	var front []string
 	if t.Task != "" {
 		front = append(front, fmt.Sprintf("%s (pid %d for %s)", TurnDoing(t), t.PID, max(now.Sub(t.Since), 0).Round(time.Second)))

@@ -55,7 +55,7 @@ func (s *Workspace) Dir(dir string) (string, error) {
 
 // Diff returns the current change of the worktree.
 func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
-	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	target, err := s.Repo.Target(ctx, s.Target.Ref)
 	if err != nil {
 		return diff.Diff{}, err
 	}
@@ -64,7 +64,7 @@ func (s *Workspace) Diff(ctx context.Context) (diff.Diff, error) {
 
 // Start returns the commit from which the change starts.
 func (s *Workspace) Start(ctx context.Context) (string, error) {
-	target, err := s.Repo.Target(ctx, s.Target.Branch)
+	target, err := s.Repo.Target(ctx, s.Target.Ref)
 	if err != nil {
 		return "", err
 	}

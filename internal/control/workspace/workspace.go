@@ -110,7 +110,7 @@ func (s *Workspace) enter(ctx context.Context) error {
 func (s *Workspace) add(ctx context.Context) (*worktree.Worktree, error) {
 	on := s.Base // the commits of an upstream are not part of the change either
 	if s.Upstream == "" {
-		target, err := s.Repo.Target(ctx, s.Target.Branch)
+		target, err := s.Repo.Target(ctx, s.Target.Ref)
 		if err != nil {
 			return nil, err
 		}

@@ -125,6 +125,9 @@ const PrivateDir = "common"
 // HeadsPrefix is the prefix of the refs of branches.
 const HeadsPrefix = "refs/heads/"
 
+// RemotesPrefix is the prefix of remote-tracking refs.
+const RemotesPrefix = "refs/remotes/"
+
 // TaskLock returns the name of the lock for a task. There are only 256 such locks, which limits the number
 // of files.
 func TaskLock(name string) string {

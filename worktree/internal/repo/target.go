@@ -24,21 +24,28 @@ var (
 
 // A Target is the branch that a task lands on, and its tip at the time of reading.
 type Target struct {
-	Branch string `json:"branch"` // main
-	Ref    string `json:"ref"`    // refs/heads/main
+	Branch string `json:"branch"` // main, or origin/main
+	Ref    string `json:"ref"`    // refs/heads/main, or refs/remotes/origin/main
 	Tip    string `json:"tip"`    // oid of its commit
 }
 
-// Target reads the branch onto. If onto is empty, it reads the branch that is checked out in Checkout.
+// IsRemote reports whether the target is a branch of a remote.
+func (t Target) IsRemote() bool { return strings.HasPrefix(t.Ref, names.RemotesPrefix) }
+
+// Target reads the branch onto: the name of a branch, or a full ref, which may be a remote-tracking branch. If onto is empty, it reads
+// the branch that is checked out in Checkout.
 func (r *Repo) Target(ctx context.Context, onto string) (Target, error) {
 	name := names.HeadsPrefix + strings.TrimPrefix(onto, names.HeadsPrefix)
-	if onto == "" {
+	switch {
+	case strings.HasPrefix(onto, names.RemotesPrefix):
+		name = onto
+	case onto == "":
 		var err error
 		if name, err = r.HeadOf(ctx, r.CheckoutGitDir); err != nil {
 			return Target{}, err
 		}
 	}
-	target := Target{Branch: strings.TrimPrefix(name, names.HeadsPrefix), Ref: name}
+	target := Target{Branch: strings.TrimPrefix(strings.TrimPrefix(name, names.HeadsPrefix), names.RemotesPrefix), Ref: name}
 	owners, err := r.BranchOwners()
 	if err != nil {
 		return target, fmt.Errorf("read target %s: %w", target.Branch, err)

@@ -1,6 +1,9 @@
-package review
+// Package comments keeps the comments of a person's review in the directory of a session. Package review places them in the change.
+package comments
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
-	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"golang.org/x/sys/unix"
 
 	"github.com/coven-run/coven/internal/exit"
@@ -23,18 +26,17 @@ import (
 
 // Limits of a review.
 const (
-	maxState    = 128 << 20 // bytes: the maximum of comments with the longest texts, escaped
-	maxLine     = 999_999_999
-	maxComments = 500
-	maxText     = 16 << 10 // bytes of a text or suggestion
-	maxSent     = 48 << 10 // bytes of all comments that are sent together: the agent's prompt must have room for them
+	maxState = 128 << 20 // bytes: the maximum of comments with the longest texts, escaped
+	maxLine  = 999_999_999
+	Max      = 500
+	MaxText  = 16 << 10 // bytes of a text or suggestion
 )
 
 // lockName is the file in the session's directory that is locked while the state changes.
 const lockName = "review.lock"
 
-// state is the content of the file session.ReviewFile in a session's directory.
-type state struct {
+// File is the content of the file session.ReviewFile in a session's directory.
+type File struct {
 	Version  int               `json:"v"`
 	Next     int               `json:"next"` // number of the next comment
 	Comments []Comment         `json:"comments,omitempty"`
@@ -62,8 +64,8 @@ func (e *DamagedError) NextCommand() string {
 	return "mv " + shellword.Word(e.Path) + " " + shellword.Word(e.Path+".damaged")
 }
 
-func load(dir string) (state, error) {
-	s := state{Version: 1, Next: 1}
+func Load(dir string) (File, error) {
+	s := File{Version: 1, Next: 1}
 	text, err := regularfile.ReadIn(dir, session.ReviewFile, maxState)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -84,12 +86,12 @@ func load(dir string) (state, error) {
 var objectID = lazyregexp.New(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // check returns why a state cannot be one that coven has written.
-func (s state) check() error {
+func (s File) check() error {
 	if s.Version != 1 {
 		return fmt.Errorf("version %d is not known to this coven", s.Version)
 	}
-	if len(s.Comments) > maxComments {
-		return fmt.Errorf("it has %d comments, which is more than %d", len(s.Comments), maxComments)
+	if len(s.Comments) > Max {
+		return fmt.Errorf("it has %d comments, which is more than %d", len(s.Comments), Max)
 	}
 	seen := map[string]bool{}
 	for _, c := range s.Comments {
@@ -109,14 +111,14 @@ func (s state) check() error {
 
 // isValid reports whether an anchor can be one that coven has made.
 func (a Anchor) isValid() bool {
-	return objectID.MatchString(a.Tree) && isPath(a.Path) && (a.Side == New || a.Side == Old) && a.From >= 1 && a.To >= a.From && a.To <= maxLine
+	return objectID.MatchString(a.Tree) && IsPath(a.Path) && (a.Side == New || a.Side == Old) && a.From >= 1 && a.To >= a.From && a.To <= maxLine
 }
 
 // isPath reports whether a comment can be about the file at a path.
-func isPath(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, "\n\x00") }
+func IsPath(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, "\n\x00") }
 
 // change changes the state of a session. Other processes wait.
-func change(dir string, by func(*state) error) error {
+func Change(dir string, by func(*File) error) error {
 	lock, err := regularfile.OpenFileIn(dir, lockName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("lock the review: %w", err)
@@ -125,7 +127,7 @@ func change(dir string, by func(*state) error) error {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		return fmt.Errorf("lock the review: %w", err)
 	}
-	s, err := load(dir)
+	s, err := Load(dir)
 	if err != nil {
 		return err
 	}
@@ -143,8 +145,8 @@ func change(dir string, by func(*state) error) error {
 }
 
 // add adds a comment with the next ID. It returns false if there are too many.
-func (s *state) add(c *Comment) bool {
-	if len(s.Comments) >= maxComments {
+func (s *File) Add(c *Comment) bool {
+	if len(s.Comments) >= Max {
 		return false
 	}
 	c.ID = "c" + strconv.Itoa(s.Next)
@@ -154,7 +156,7 @@ func (s *state) add(c *Comment) bool {
 }
 
 // last returns the last tree that was looked at and is not the present one.
-func (s state) last(present string) string {
+func (s File) Last(present string) string {
 	for i := len(s.Looked) - 1; i >= 0; i-- {
 		if s.Looked[i] != present {
 			return s.Looked[i]
@@ -163,23 +165,67 @@ func (s state) last(present string) string {
 	return ""
 }
 
-// viewed returns the paths of the files that were viewed as they are.
-func (s state) viewed(files []*gitdiff.File) []string {
-	paths := []string{}
-	for path, mark := range marks(files) {
-		if s.Viewed[path] == mark {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return paths
-}
-
 // look records that a person looks at a tree.
-func (s *state) look(tree string) {
+func (s *File) Look(tree string) {
 	if n := len(s.Looked); n > 0 && s.Looked[n-1] == tree {
 		return
 	}
 	s.Looked = append(s.Looked, tree)
 	s.Looked = s.Looked[max(len(s.Looked)-2, 0):]
+}
+
+// Side is the side of a change on which a commented line is.
+type Side string
+
+// The sides.
+const (
+	New Side = "new" // the content of the worktree
+	Old Side = "old" // the start of the change: the line is removed
+)
+
+// Anchor names lines of a file in a tree.
+type Anchor struct {
+	Tree string `json:"tree"` // object ID of a tree, or of a commit for the side Old
+	Path string `json:"path"`
+	Side Side   `json:"side"`
+	From int    `json:"from"` // first line, from 1
+	To   int    `json:"to"`   // last line
+	Hash string `json:"hash"` // sha256 of the lines, with line feeds between them
+}
+
+// Comment is a person's comment on lines of a change.
+type Comment struct {
+	ID string    `json:"id"` // c1, c2, ... in a session
+	By string    `json:"by"`
+	At time.Time `json:"time"`
+	Anchor
+	Text       string  `json:"text,omitempty"`
+	Suggestion *string `json:"suggestion,omitempty"` // replaces the lines
+}
+
+// Place returns the place of an anchor as review.ParsePlace reads it.
+func (a Anchor) Place() string {
+	text := a.Path + ":"
+	if a.Side == Old {
+		text += "-"
+	}
+	text += strconv.Itoa(a.From)
+	if a.To != a.From {
+		text += "-" + strconv.Itoa(a.To)
+	}
+	return text
+}
+
+// LinesOf returns the lines of a file.
+func LinesOf(content []byte) []string {
+	if len(content) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
+}
+
+// HashOf returns the hash of lines, for an Anchor.
+func HashOf(lines []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	return hex.EncodeToString(sum[:])
 }

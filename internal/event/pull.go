@@ -1,0 +1,37 @@
+package event
+
+// PullRequest is the data of PullPublished.
+type PullRequest struct {
+	Number int    `json:"number"`
+	URL    string `json:"url"`
+	Remote string `json:"remote"` // name of the remote that has the branch
+	Branch string `json:"branch"`
+	Base   string `json:"base"` // branch on the host
+	Tip    string `json:"tip"`  // commit that was pushed
+	Tree   string `json:"tree"` // its tree, on which the checks passed
+	Old    string `json:"old"`  // tip of the base that Tip contains
+}
+
+// PullState is the data of PullSeen.
+type PullState struct {
+	State  string      `json:"state"`            // open, queued, merged, closed or gone
+	Head   string      `json:"head"`             // commit
+	Detail string      `json:"detail,omitempty"` // one line
+	Checks []PullCheck `json:"checks,omitempty"`
+}
+
+// PullCheck is a check on the host. It is also the data of PullRerun.
+type PullCheck struct {
+	Name   string `json:"name"`
+	Head   string `json:"head"`   // commit
+	Status string `json:"status"` // pending, passed or failed
+}
+
+// PullAnswer is the data of PullAnswered.
+type PullAnswer struct {
+	Comment string `json:"comment"` // its ID on the host
+	Text    string `json:"text"`
+}
+
+// Target returns the ref of the base branch in this repository.
+func (p PullRequest) Target() string { return "refs/remotes/" + p.Remote + "/" + p.Base }

@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/plugins/forge"
+)
+
+// pullState is the state of a published pull request, in words.
+type pullState struct {
+	pr event.PullRequest
+	Pull
+}
+
+// pullName returns the name of a pull request for people.
+func pullName(pr event.PullRequest) string { return fmt.Sprintf("pull request #%d", pr.Number) }
+
+// short returns the beginning of an object ID.
+func short(id string) string { return id[:min(len(id), 10)] }
+
+// branchDeleted describes a pull request whose branch was deleted.
+func branchDeleted(pr event.PullRequest) string {
+	return fmt.Sprintf("%s is closed, because its branch %s was deleted on %s", pullName(pr), pr.Branch, pr.Remote)
+}
+
+// relevant reports whether a check matters for the merge: if the host requires none, all do.
+func (p pullState) relevant(check forge.Check) bool {
+	for _, other := range p.Checks {
+		if other.Required {
+			return check.Required
+		}
+	}
+	return true
+}
+
+// failed returns the checks that have failed and matter.
+func (p pullState) failed() (failed []forge.Check) {
+	for _, check := range p.Checks {
+		if check.Status == forge.Failed && p.relevant(check) {
+			failed = append(failed, check)
+		}
+	}
+	return failed
+}
+
+// pending returns the number of the checks that have not ended and matter.
+func (p pullState) pending() (n int) {
+	for _, check := range p.Checks {
+		if check.Status == forge.Pending && p.relevant(check) {
+			n++
+		}
+	}
+	return n
+}
+
+// detail describes the state in one line.
+func (p pullState) detail() string {
+	name := pullName(p.pr)
+	by := ""
+	if p.By != "" {
+		by = " by " + oneline.Of(p.By)
+	}
+	switch {
+	case p.State == forge.Merged:
+		return name + " was merged" + by + " as " + short(p.Commit)
+	case p.State == forge.Gone:
+		return name + " no longer exists"
+	case p.State == forge.Closed && p.HeadGone:
+		return branchDeleted(p.pr)
+	case p.State == forge.Closed:
+		return name + " was closed" + by + " without a merge"
+	}
+	return p.wait().Detail
+}
+
+// afterClosing returns the command after the pull request was closed.
+func (p pullState) afterClosing() string {
+	if p.HeadGone {
+		return "resume" // publishes it again
+	}
+	return "reject --reason 'closed on the host'"
+}
+
+// wait returns the wait for the next change of the state of an open pull request.
+func (p pullState) wait() *Wait {
+	w := &Wait{Reason: event.WaitMerge, Next: "resume"}
+	text := pullName(p.pr)
+	switch running := p.pending(); {
+	case p.State == forge.Queued && p.Queue > 0:
+		text += fmt.Sprintf(" is in the merge queue, position %d", p.Queue)
+	case p.State == forge.Queued:
+		text += " is in the merge queue"
+	case running > 0:
+		w.Reason = event.WaitCI
+		text += fmt.Sprintf(": %d of %d checks have not ended: %s", running, len(p.Checks), p.pendingNames())
+	case p.Mergeable == forge.Conflict:
+		text += " conflicts with " + p.pr.Base + ", according to the host"
+	case p.Changes:
+		text += ": a reviewer requests changes"
+	case p.Draft:
+		text += " is a draft"
+	case p.Mergeable == forge.Clean:
+		text, w.Next = text+" can be merged", "approve"
+	case p.Needs != "":
+		text += " needs " + oneline.Of(p.Needs)
+	default:
+		text += " is open"
+	}
+	if p.Others > 0 {
+		text += fmt.Sprintf("; %d comments by people who may not write to the repository wait for you", p.Others)
+	}
+	w.Detail = text + " (" + p.pr.URL + ")"
+	return w
+}
+
+func (p pullState) pendingNames() string {
+	var names []string
+	for _, check := range p.Checks {
+		if check.Status == forge.Pending && p.relevant(check) {
+			names = append(names, oneline.Of(check.Name))
+		}
+	}
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,121 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/repo"
+)
+
+// An OccupiedError means that the branch of a remote has commits that coven did not push.
+type OccupiedError struct{ Remote, Branch, Tip string }
+
+func (e *OccupiedError) Error() string {
+	return fmt.Sprintf("branch %s of %s has commits that coven did not push (%.10s)", e.Branch, e.Remote, e.Tip)
+}
+
+// NextCommand returns the git command that shows them.
+func (e *OccupiedError) NextCommand() string { return "git fetch " + e.Remote }
+
+// A PushError means that a branch could not be pushed.
+type PushError struct {
+	Remote, Branch string
+	Denied         bool // the remote refused it
+	Err            error
+}
+
+func (e *PushError) Error() string {
+	return fmt.Sprintf("branch %s was not pushed to %s: %s", e.Branch, e.Remote, reason(e.Err))
+}
+
+func (e *PushError) Unwrap() error { return e.Err }
+
+// NextCommand returns the git command that shows the reason.
+func (e *PushError) NextCommand() string { return "git push " + e.Remote + " " + e.Branch }
+
+// reason returns the line of git's output that says why a push failed.
+func reason(err error) string {
+	var first string
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSpace(line)
+		for _, word := range []string{"remote: ", "fatal: ", "! [", "error: "} {
+			if i := strings.Index(line, word); i >= 0 {
+				return strings.TrimPrefix(line[i:], "remote: ")
+			}
+		}
+		if first == "" {
+			first = line
+		}
+	}
+	return first
+}
+
+// Push pushes a commit to a branch of a remote, at most for timeout. It moves the branch only if its present tip is contained in the commit, or is one of known,
+// which are tips that coven has pushed. Otherwise the error is an *OccupiedError. Other errors are a *PushError. The user's pre-push hook runs.
+func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, known []string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	defer cancel()
+	settings, err := r.Git().Configured(ctx, `^core\.sshcommand$`, false)
+	if err != nil {
+		return err
+	}
+	g := quietGit(r, settings)
+	ref := names.HeadsPrefix + branch
+	listed, err := g.Line(ctx, "ls-remote", "--quiet", remote, ref)
+	if err != nil {
+		return &PushError{Remote: remote, Branch: branch, Denied: denied(err), Err: err}
+	}
+	tip, _, _ := strings.Cut(listed, "\t")
+	switch {
+	case tip == commit:
+		return nil
+	case tip == "", slices.Contains(known, tip), r.Git().KnownAncestor(ctx, tip, commit):
+	default:
+		return &OccupiedError{remote, branch, tip}
+	}
+	err = g.Run(ctx, "push", "--quiet", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="+ref+":"+tip, remote, commit+":"+ref)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "stale info"):
+		return &OccupiedError{remote, branch, "just now"}
+	case err != nil:
+		return &PushError{Remote: remote, Branch: branch, Denied: denied(err), Err: err}
+	}
+	return nil
+}
+
+// denied reports whether a remote refused a push for a reason that does not pass by itself.
+func denied(err error) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"denied", "403", "not allowed", "protected", "declined", "hook", "not found", "read-only", "permission"}, func(word string) bool {
+		return strings.Contains(text, word)
+	})
+}
+
+// URL returns the URL to which git pushes for a remote.
+func URL(ctx context.Context, r *repo.Repo, name string) (string, error) {
+	return r.Git().Line(ctx, "remote", "get-url", "--push", "--", name)
+}
+
+// Location returns the host, and the path of the repository there, of a remote's URL, in one of the forms https://host/path.git,
+// ssh://user@host:port/path and user@host:path. ok is false for a local repository.
+func Location(address string) (host, path string, ok bool) {
+	if !strings.Contains(address, "://") {
+		host, path, ok = strings.Cut(address, ":")
+		if strings.Contains(host, "/") {
+			return "", "", false // a local path
+		}
+		_, after, found := strings.Cut(host, "@")
+		if found {
+			host = after
+		}
+	} else if u, err := url.Parse(address); err == nil && u.Scheme != "file" {
+		host, path, ok = u.Hostname(), u.Path, u.Host != ""
+	}
+	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
+	return strings.ToLower(host), path, ok && host != "" && strings.Contains(path, "/")
+}
