@@ -71,7 +71,7 @@ var boxes = []box{
 	{"grimoires", []string{"grimoires"}},
 	{"builtin", []string{"plugins/builtin", "plugins/builtin/*"}},
 	{"plugins", []string{"plugins", "plugins/model", "plugins/internal/wire", "plugins/internal/proto/coven/plugin/v1"}},
-	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/hostservice", "plugins/pluginerr"}},
+	{"contracts", []string{"plugins/provider", "plugins/reviewer", "plugins/arbiter", "plugins/forge", "plugins/hostservice", "plugins/pluginerr"}},
 	{"tool", []string{"internal/tool"}},
 	{"permission", []string{"internal/agent/spawn", "internal/permission", "internal/agent/reflection"}},
 	{"text", []string{"internal/budget", "internal/mcp/servers", "internal/text/tmpl", "internal/config/yamldoc"}},

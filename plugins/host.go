@@ -9,6 +9,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/internal/wire"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
@@ -145,6 +146,15 @@ func (h *Host) Arbiter(ctx context.Context, name string) (arbiter.Arbiter, error
 		return nil, err
 	}
 	return wire.Arbiter(p, p.services), nil
+}
+
+// Forge is like Provider for forge plugins.
+func (h *Host) Forge(ctx context.Context, name string) (forge.Forge, error) {
+	p, err := h.ready(ctx, Need{KindForge, name})
+	if err != nil {
+		return nil, err
+	}
+	return wire.Forge(p), nil
 }
 
 // Warm starts plugins concurrently and waits until each is ready or has failed. It

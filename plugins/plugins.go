@@ -30,6 +30,7 @@ import (
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/internal/wire"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
@@ -45,10 +46,11 @@ const (
 	KindModel    Kind = "model"
 	KindReviewer Kind = "reviewer"
 	KindArbiter  Kind = "arbiter"
+	KindForge    Kind = "forge"
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{KindProvider, KindModel, KindReviewer, KindArbiter} }
+func Kinds() []Kind { return []Kind{KindProvider, KindModel, KindReviewer, KindArbiter, KindForge} }
 
 // withArticle returns the kind with its article: a reviewer, an arbiter.
 func (k Kind) withArticle() string {
@@ -122,6 +124,11 @@ func Arbiter(impl arbiter.Arbiter) Served {
 	return Served{KindArbiter, func(s *grpc.Server, broker *goplugin.GRPCBroker) {
 		wire.RegisterArbiter(s, impl, wire.NewLink(broker))
 	}}
+}
+
+// Forge serves impl as a forge plugin.
+func Forge(impl forge.Forge) Served {
+	return Served{KindForge, func(s *grpc.Server, _ *goplugin.GRPCBroker) { wire.RegisterForge(s, impl) }}
 }
 
 // Serve handles calls until the host closes the connection. A plugin's main function consists of this call.

@@ -114,7 +114,7 @@ func FileOf(kind plugins.Kind, name string) string { return prefix + string(kind
 const prefix = "coven-"
 
 var (
-	idRE   = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
+	idRE   = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter|forge)-([a-z0-9][a-z0-9-]*)$`)
 	nameRE = lazyregexp.New(`^[a-z0-9][a-z0-9-]*$`)
 )
 

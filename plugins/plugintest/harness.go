@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -85,6 +86,11 @@ func (p *Plugin) Provider(ctx context.Context) (provider.Provider, error) {
 // Model returns the plugin as a model.
 func (p *Plugin) Model(ctx context.Context) (model.Model, error) {
 	return p.host.Model(ctx, name)
+}
+
+// Forge returns the plugin as a forge.
+func (p *Plugin) Forge(ctx context.Context) (forge.Forge, error) {
+	return p.host.Forge(ctx, name)
 }
 
 // plugin returns the plugin as run by coven's host.

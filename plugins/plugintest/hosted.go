@@ -45,6 +45,8 @@ func (s *suite) call(ctx context.Context, host hostservice.Services) error {
 		case plugins.KindProvider:
 			_, err := s.command(ctx, request())
 			return err
+		case plugins.KindForge:
+			return s.polled(ctx)
 		}
 		return s.turn(ctx, turn(), func(model.Event) error { return nil })
 	})

@@ -68,7 +68,7 @@ func (o Options) answer() time.Duration { return cmp.Or(o.Answer, time.Minute) }
 func (o Options) end() time.Duration { return cmp.Or(o.End, 2*time.Second) }
 
 // fileRE matches the file names of plugins.
-var fileRE = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter)-([a-z0-9][a-z0-9-]*)$`)
+var fileRE = lazyregexp.New(`^coven-(provider|model|reviewer|arbiter|forge)-([a-z0-9][a-z0-9-]*)$`)
 
 // KindOf returns the kind in the file name of a plugin, coven-KIND-NAME.
 func KindOf(binary string) (plugins.Kind, error) {

@@ -83,7 +83,7 @@ func TestContracts(t *testing.T) {
 		}
 	}
 	slices.Sort(seen)
-	if want := []string{"Arbiter", "Model", "Provider", "Reviewer", "Services"}; !slices.Equal(seen, want) {
+	if want := []string{"Arbiter", "Forge", "Model", "Provider", "Reviewer", "Services"}; !slices.Equal(seen, want) {
 		t.Errorf("the services are %q, want %q", seen, want)
 	}
 }

@@ -24,7 +24,7 @@ func Langs() []string { return []string{"go", "python", "node"} }
 // kindsOf returns the kinds of plugins that can be written in a language.
 func kindsOf(lang string) []plugins.Kind {
 	if lang == "go" {
-		return plugins.Kinds()
+		return slices.DeleteFunc(plugins.Kinds(), func(k plugins.Kind) bool { return k == plugins.KindForge })
 	}
 	return []plugins.Kind{plugins.KindReviewer, plugins.KindArbiter}
 }
@@ -74,7 +74,7 @@ func Plugin(kind plugins.Kind, name, lang string) (*Project, error) {
 func checkPlugin(kind plugins.Kind, name, lang string) error {
 	const help = "coven plugins new --help"
 	var kinds []string
-	for _, k := range plugins.Kinds() {
+	for _, k := range kindsOf("go") {
 		kinds = append(kinds, string(k))
 	}
 	if !slices.Contains(kinds, string(kind)) {
