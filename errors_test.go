@@ -26,6 +26,7 @@ var takers = map[string]string{
 	"regularfile.SizeError":      "internal/session/damage.go",
 	"runner.ConflictError":       "runner/executor_merge.go",
 	"runner.RefusedError":        "runner/executor_merge.go",
+	"pullrequest.Wait":           "runner/executor_pull.go",
 	"runner.Wait":                "internal/control/dismiss.go",
 	"scaffold.DifferError":       "internal/cli/plugin/proto.go",
 	"tool.DuplicateError":        "internal/tool/registry.go", // a bug in coven

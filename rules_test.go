@@ -280,6 +280,7 @@ var programsOfGit = map[string]string{
 	"pack-objects":     "",
 	"pack-refs":        "",
 	"prune":            "",
+	"push":             "ssh, credential helpers, remote helpers: from the user's remotes",
 	"read-tree":        "filters, with -u",
 	"remote":           "",
 	"rev-list":         "",

@@ -11,7 +11,7 @@ import (
 type Merge struct {
 	RequireReview bool          `yaml:"require_review" about:"wait for coven approve; true"`
 	Strategy      string        `yaml:"strategy,omitempty" oneof:"squash|merge|rebase|pull-request" about:"how the change lands: landing.strategy of the configuration"` // empty for the configured one
-	Message       string        `yaml:"message,omitempty" about:"template of the commit message"` // empty for coven's own message
+	Message       string        `yaml:"message,omitempty" about:"template of the commit message"`                                                                        // empty for coven's own message
 	Checks        []check.Check `yaml:"checks,omitempty" about:"commands instead of the configured ones"`
 	Resolve       bool          `yaml:"on_conflict,omitempty" oneof:"block|agent" true:"agent" about:"agent: an agent resolves conflicts with the target, at most twice"`
 	Push          bool          `yaml:"next,omitempty" oneof:"approve|push" true:"push" about:"push: the change lands elsewhere, so a waiting session recommends git push"`

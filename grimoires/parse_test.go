@@ -45,7 +45,7 @@ steps:
 				}},
 				{Name: "c", Timeout: time.Hour, OnFail: Continue, Retries: 4, Backoff: 10 * time.Second, Budget: budget.Amount{Turns: 3, Wall: time.Hour}, When: "true", Kind: &Script{Checks: true}},
 			}}},
-			{Name: "d", OnFail: Block, Kind: &Merge{RequireReview: true, Strategy: "squash"}},
+			{Name: "d", OnFail: Block, Kind: &Merge{RequireReview: true}},
 			{Name: "e", OnFail: Fail, Kind: &Merge{Strategy: "rebase", Message: "{{.task.id}}", Checks: check.Of("x")}},
 		},
 	}
@@ -105,7 +105,7 @@ func TestParseErrors(t *testing.T) {
 		one("name: a, type: loop, max_iterations: 0, steps: [{name: b, type: script, command: x}]"): `f.yaml:3:41: max_iterations must be 1 to 100`,
 		one("name: a, type: loop, steps: [{name: b, type: merge}]"):                                 `f.yaml:3:49: a merge step cannot be inside a loop (put it after the loop)`,
 		one("name: a, type: loop, steps: [{name: a, type: script, command: x}]"):                    `f.yaml:3:40: duplicate step name "a" (names are unique in a grimoire, those in loops too)`,
-		one("name: a, type: merge, strategy: squish"):                                               `f.yaml:3:36: "squish" is not one of squash, merge, rebase (did you mean "squash"?)`,
+		one("name: a, type: merge, strategy: squish"):                                               `f.yaml:3:36: "squish" is not one of squash, merge, rebase, pull-request (did you mean "squash"?)`,
 		one("name: a, type: merge, checks: []"):                                                     `f.yaml:3:34: the list of checks is empty`,
 		one("name: a, type: merge, checks: true"):                                                   `f.yaml:3:34: this must be a list, not "true"`,
 		one("name: a, type: merge}\n- {name: b, type: script, command: x, output: a"):               `f.yaml:4:47: output name "a" is the name of a step`,

@@ -177,7 +177,7 @@ func TestBatch(t *testing.T) {
 					t.Errorf("%s recorded %d intents, %d landings", task, r.count(event.LandIntended), r.count(event.LandDone))
 				}
 				// A change that landed with others has the receipt of the tree to which the target moved.
-				if intent, ok := r.x.Journal.last(event.LandIntended); ok && len(event.As[event.Landing](intent).With) > 0 {
+				if intent, ok := r.x.Journal.Last(event.LandIntended); ok && len(event.As[event.Landing](intent).With) > 0 {
 					with := append(event.As[event.Landing](intent).With, task)
 					var proof []string
 					for _, e := range r.x.Journal.All(event.CheckEnded) {
@@ -231,8 +231,8 @@ func TestBatchRecords(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != "step.started batch.started batch.ended check.ended merge.done review.answered land.intended land.done" {
 		t.Errorf("recorded %s", got)
 	}
-	receipt, _ := b.x.Journal.last(event.CheckEnded)
-	intent, _ := b.x.Journal.last(event.LandIntended)
+	receipt, _ := b.x.Journal.Last(event.CheckEnded)
+	intent, _ := b.x.Journal.Last(event.LandIntended)
 	if r, i := event.As[event.Receipt](receipt), event.As[event.Landing](intent); r.Tree != "abc" || i.Tree != "ab" || !slices.Equal(i.With, []string{"a", "c"}) {
 		t.Errorf("receipt %+v, intent %+v", r, i)
 	}

@@ -136,14 +136,14 @@ func (s *leafUsage) clock(ctx context.Context) (context.Context, context.CancelF
 		wall := budget.Amount{Wall: b.Max.Wall}
 		cause := spent(b.StepBudget, wall.Reached(wall), wall.SuggestMore(wall))
 		var end context.CancelFunc
-		ctx, end = Limited(ctx, max(b.Max.Wall-b.used.Wall, time.Millisecond), cause)
+		ctx, end = workclock.Limit(ctx, max(b.Max.Wall-b.used.Wall, time.Millisecond), cause)
 		ends = append(ends, end)
 	}
 	shared := s.executor.Budget
 	if limit, left := shared.Wall(); limit > 0 {
 		wall := budget.Amount{Wall: limit}
 		var end context.CancelFunc
-		ctx, end = Limited(ctx, max(left, time.Millisecond), runBudgetSpent(wall.Reached(wall)))
+		ctx, end = workclock.Limit(ctx, max(left, time.Millisecond), runBudgetSpent(wall.Reached(wall)))
 		ends = append(ends, end)
 	}
 	ctx, worked := workclock.Measure(ctx)

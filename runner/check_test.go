@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 func checksCall(checks ...check.Check) engine.Call {
@@ -70,7 +71,7 @@ func TestCheckWaits(t *testing.T) {
 			<-time.After(9 * time.Minute)
 			return Ran{}, nil
 		}
-		ctx, stop := Limited(t.Context(), 10*time.Minute, context.DeadlineExceeded)
+		ctx, stop := workclock.Limit(t.Context(), 10*time.Minute, context.DeadlineExceeded)
 		defer stop()
 		r, err := w.executor().Do(ctx, checksCall(check.Check{Run: "make test", Serial: true}))
 		if err != nil || !r.OK || len(w.commands.alone) != 1 {

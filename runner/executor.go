@@ -16,6 +16,8 @@ import (
 	ourclock "github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/evidence"
+	"github.com/coven-run/coven/runner/pullrequest"
 	"github.com/coven-run/coven/runner/workclock"
 )
 
@@ -28,7 +30,7 @@ type Executor struct {
 	Workspace workspace
 	Tripwire  tripwire
 	Landing   landing
-	Pulls     pulls // used by merges with the strategy pull-request
+	Pulls     pullrequest.Host // used by merges with the strategy pull-request
 	Agents    agents
 	Reviewers reviewers
 	Commands  commands
@@ -236,7 +238,7 @@ func (x *Executor) started(path string) (b leafStart, ok bool, err error) {
 	if last.Type != event.StepStarted {
 		return b, false, nil
 	}
-	b.cutOff, b.since, b.at, b.stopped = true, last.Seq, last.Time, isStop(events[len(events)-1])
+	b.cutOff, b.since, b.at, b.stopped = true, last.Seq, last.Time, evidence.IsStop(events[len(events)-1])
 	return b, true, last.Decode(&b.StepStart)
 }
 
@@ -246,12 +248,12 @@ func startOf(events []event.Event) (last event.Event) {
 	for i := len(events) - 1; i >= 0; i-- {
 		e := events[i]
 		switch {
-		case isStop(e):
+		case evidence.IsStop(e):
 			continue
 		case last.Type == "", e.Type == event.StepStarted:
 			last = e
 		}
-		if e.Type != event.StepStarted || i == 0 || !isStop(events[i-1]) {
+		if e.Type != event.StepStarted || i == 0 || !evidence.IsStop(events[i-1]) {
 			return last
 		}
 	}

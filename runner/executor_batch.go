@@ -218,7 +218,7 @@ func (p *member) putStack(ctx context.Context, top event.Landing) error {
 // stopTogether returns a context that ends when one of the first n sessions stops, or when the remaining time
 // of the first session's step is over.
 func (b *batch) stopTogether(ctx context.Context, n int) (context.Context, func()) {
-	resume, left := Pause(ctx), workclock.Remaining(ctx)
+	resume, left := workclock.Pause(ctx), workclock.Remaining(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stops := []func(){resume, func() { cancel(nil) }}
 	if left > 0 {
@@ -389,7 +389,7 @@ func others(parts []*member, but *member) []string {
 // leaveBatch ends a batch that was interrupted by a kill: it restores the worktree to the state before its
 // checks.
 func (x *Executor) leaveBatch(ctx context.Context) error {
-	last, ok := x.Journal.last(event.BatchStarted, event.BatchEnded)
+	last, ok := x.Journal.Last(event.BatchStarted, event.BatchEnded)
 	open := ok && last.Type == event.BatchStarted && x.unstopped() == nil
 	if !open {
 		return nil

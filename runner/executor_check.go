@@ -12,6 +12,8 @@ import (
 	"github.com/coven-run/coven/internal/config/check"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/runner/evidence"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // checks runs checks in order until one fails. A check must not change the worktree: its changes are saved
@@ -111,7 +113,7 @@ func (x *Executor) check(ctx context.Context, path string, c check.Check, alone 
 
 // reserve waits until a check may run. Meanwhile the clocks of its step are paused.
 func (x *Executor) reserve(ctx context.Context, path string, c check.Check, alone bool) (Reservation, error) {
-	resume := Pause(ctx)
+	resume := workclock.Pause(ctx)
 	defer resume()
 	return x.Commands.Reserve(ctx, c, alone || c.Serial, func(reason string) error {
 		return x.emit(event.CheckWaiting, path, event.Text{Text: reason})
@@ -123,14 +125,14 @@ func (x *Executor) reserve(ctx context.Context, path string, c check.Check, alon
 func (x *Executor) beforeCheck(path string) string {
 	events := x.Journal.At(path, event.CheckStarted, event.CheckRepeated, event.CheckOnBase, event.CheckEnded, event.StepCompleted, event.BatchEnded)
 	left := len(events)
-	for left > 0 && isStop(events[left-1]) { // the step ended without calling tidy
+	for left > 0 && evidence.IsStop(events[left-1]) { // the step ended without calling tidy
 		left--
 	}
 	if left == 0 || events[left-1].Type != event.CheckStarted {
 		return ""
 	}
 	last := events[left-1]
-	stop, ok := x.Journal.last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked)
+	stop, ok := x.Journal.Last(event.SessionWaiting, event.SessionStopped, event.SessionBlocked)
 	if ok && stop.Seq > last.Seq && left == len(events) {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/runner/evidence"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // merge runs a merge leaf: it merges the target into the branch, runs the checks on the resulting tree,
@@ -77,7 +78,7 @@ func (x *Executor) answered(ctx context.Context, c engine.Call) (result event.Re
 // turn waits until no other session lands on the target, or until another session has landed the change
 // together with its own. While it waits, the clocks of the step and the run are paused.
 func (x *Executor) turn(ctx context.Context, c engine.Call) (*Turn, *landedOutcome, error) {
-	resume := Pause(ctx)
+	resume := workclock.Pause(ctx)
 	defer resume()
 	s := x.Batch.join(ctx, x, c)
 	defer x.Batch.leave(s)
@@ -252,7 +253,7 @@ func (x *Executor) decide(ctx context.Context, c engine.Call, candidate event.La
 		return decision{}, err
 	}
 	unseen := slices.ContainsFunc(c.Merge.Reviewed, func(tree string) bool { return !x.evidence().Reaches(tree, candidate) })
-	changed, since := x.holding()
+	changed, since := x.evidence().Holding()
 	since = max(since, x.evidence().RenewedAt())
 	dropped := x.evidence().BuiltOn()
 	byPerson := unseen || len(open) > 0 || changed != "" || candidate.Many != "" || dropped != ""
@@ -298,11 +299,7 @@ func (x *Executor) pushed(ctx context.Context, c engine.Call, w *Wait) error {
 	return w
 }
 
-// forApproval and forPush are the details of a wait for a change that is ready.
-const (
-	forApproval = "the change is ready for approval"
-	forPush     = "the change is ready to push"
-)
+const forApproval, forPush = "the change is ready for approval", "the change is ready to push" // details of a *Wait
 
 // reviewWait returns the wait for a person's approval, with its reasons and the command. changed describes
 // changes of the repository, dropped names commits that the target no longer contains, and many describes many new files. They

@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // setUp prepares the n-th worktree of a session with the commands of the plan. A setup with a recorded
@@ -76,7 +77,7 @@ func (x *Executor) excludeSetup(ctx context.Context, path string) error {
 // setupCommands runs the commands until one fails or their time is up.
 func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript io.Writer) (event.Result, error) {
 	over := &engine.OverTimeError{Step: event.SetupStep, Limit: c.Setup.Timeout}
-	ctx, stop := Limited(ctx, c.Setup.Timeout, over)
+	ctx, stop := workclock.Limit(ctx, c.Setup.Timeout, over)
 	defer stop()
 	result := event.Result{OK: true}
 	for _, command := range c.Setup.Commands {

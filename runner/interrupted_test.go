@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // started records the start of a leaf that was then interrupted.
@@ -257,14 +258,14 @@ func TestClocksOfALeaf(t *testing.T) {
 			{Seq: 2, Type: event.SessionStopped, Data: []byte("{}"), Time: at},
 		}
 		w.commands.hangs = true
-		ctx, stop := Limited(t.Context(), 10*time.Minute, up)
+		ctx, stop := workclock.Limit(t.Context(), 10*time.Minute, up)
 		defer stop()
 		if _, err := w.executor().Do(ctx, scriptCall("make")); !errors.Is(err, up) || ourclock.Since(at) != 2*time.Minute {
 			t.Errorf("%v after %s", err, ourclock.Since(at))
 		}
 		w = newWorld()
 		w.landing.turn = time.Hour
-		ctx, stop = Limited(t.Context(), 10*time.Minute, up)
+		ctx, stop = workclock.Limit(t.Context(), 10*time.Minute, up)
 		defer stop()
 		if r, err := w.executor().Do(ctx, mergeCall(engine.MergeInput{})); err != nil || !r.OK || ctx.Err() != nil || w.landing.released != 1 {
 			t.Errorf("%+v, %v, the turn was given up %d times", r, err, w.landing.released)

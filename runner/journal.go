@@ -42,8 +42,8 @@ func (j *Journal) has(types ...event.Type) (ok bool) {
 	return ok
 }
 
-// last returns the last event of the given types.
-func (j *Journal) last(types ...event.Type) (e event.Event, ok bool) {
+// Last returns the last event of the given types, including those that a retry discarded.
+func (j *Journal) Last(types ...event.Type) (e event.Event, ok bool) {
 	j.past(func(h *engine.History) { e, ok = h.Last(types...) })
 	return e, ok
 }

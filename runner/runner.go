@@ -120,7 +120,7 @@ func (r *Runner) recordSkip(_ string, reason engine.ExitReason, path string) {
 // stopped records the error that stopped the session, and returns it.
 func (r *Runner) stopped(err error) error {
 	ended := event.Ended{Reason: err.Error(), Next: r.command("resume")}
-	if times, _ := r.repeats("", ended.Reason, event.SessionStopped); times > 0 {
+	if times, _ := (evidence.Evidence{Journal: r.Journal}).Repeats("", ended.Reason, event.SessionStopped); times > 0 {
 		ended.Next = "coven doctor"
 	}
 	var login interface {
@@ -183,7 +183,7 @@ func (r *Runner) closed() bool { return r.Journal.has(event.TaskClosed, event.Ta
 
 // landing returns the last landing of this session, or the zero value.
 func (r *Runner) landing() event.Landing {
-	done, _ := r.Journal.last(event.LandDone)
+	done, _ := r.Journal.Last(event.LandDone)
 	return event.As[event.Landing](done)
 }
 
@@ -276,4 +276,23 @@ func (r *Runner) emit(t event.Type, data any) error {
 func (r *Runner) command(what string) string {
 	verb, arguments, _ := strings.Cut(what, " ")
 	return strings.TrimSpace("coven " + verb + " " + shellword.Word(r.Task) + " " + arguments)
+}
+
+// instead returns the command to recommend for the end of a run, instead of next: a command that has just failed is not
+// recommended again.
+func (r *Runner) instead(o Outcome) string {
+	times, fresh := evidence.Evidence{Journal: r.Journal}.Repeats(o.Step, o.Detail, event.SessionBlocked, event.SessionFailed)
+	started, _ := r.Journal.lastAt(o.Step, event.StepStarted)
+	kind := event.As[event.StepStart](started).Kind
+	switch {
+	case times == 0, o.Next == check.Change:
+		return o.Next
+	case kind == "agent" && fresh:
+		return r.command("cancel")
+	case kind == "agent":
+		return r.command("retry --fresh")
+	case kind == "script", kind == "setup":
+		return r.command("logs")
+	}
+	return r.command("review")
 }

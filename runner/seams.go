@@ -14,7 +14,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/arbiter"
-	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -136,39 +135,6 @@ type Turn struct {
 
 	Doing   func(what string) // sets the description that other waiters see: "runs its checks"
 	Release func()
-}
-
-// pulls publishes the change as a pull request, and follows it on its host.
-type pulls interface {
-	// Publish pushes the branch of a candidate, and opens its pull request or updates it. It changes the branch on the host only
-	// if its tip there is one of known, or is contained in the candidate. The error is a *RefusedError if the host refuses.
-	Publish(ctx context.Context, candidate event.Landing, known []string, title, text string) (event.PullRequest, error)
-	// State returns the state of a pull request. It may be some seconds old.
-	State(ctx context.Context, of event.PullRequest) (Pull, error)
-	// Log returns the end of the log of a check.
-	Log(ctx context.Context, check forge.Check) (string, error)
-	// Rerun runs a failed check again. The error is pluginerr.ErrUnsupported if the host cannot do this.
-	Rerun(ctx context.Context, check forge.Check) error
-	Reply(ctx context.Context, of event.PullRequest, comment, text string) error
-	// Merge merges the pull request if its head is the published one, or adds it to the merge queue of its host.
-	Merge(ctx context.Context, of event.PullRequest) error
-}
-
-// Pull is the state of a pull request on its host.
-type Pull struct {
-	forge.PullRequest
-	Tree     string    // of the commit on the base branch, if it is merged
-	Contains bool      // its head on the host is the published tip, or contains it
-	Comments []Comment // of people who may write to the repository, not resolved, oldest first
-	Others   int       // the number of comments of other people
-}
-
-// Comment is a comment on a pull request.
-type Comment struct {
-	Remote string // its ID on the host
-	ID     string // its ID in the person's review; empty for a comment without a line
-	By     string
-	reviewer.Finding
 }
 
 // ErrMoved means that the target has moved since Integrate.

@@ -3,16 +3,18 @@ package runner
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // RunSteps runs the tree of a plan, or the rest of it: leaves with a result in the journal are not called
 // again. exited may be nil; see engine.Options.
 func RunSteps(ctx context.Context, plan *grimoires.Plan, j *Journal, leaves engine.Leaves, exited func(step string, reason engine.ExitReason, path string)) (engine.Outcome, error) {
-	state := engine.NewState(Recorded(j, leaves), plan, engine.Options{Clock: workClock(), Exited: exited})
+	state := engine.NewState(Recorded(j, leaves), plan, engine.Options{Clock: clock, Exited: exited})
 	out, err := engine.Build(plan).Run(ctx, state)
 	out.Result.Summary = cmp.Or(out.Result.Summary, state.Summary())
 	return out, err
@@ -27,7 +29,7 @@ func Recorded(j *Journal, leaves engine.Leaves) (replay *engine.Replay) {
 		}
 		return j.completed(path)
 	}
-	j.past(func(h *engine.History) { replay = engine.NewReplay(h, leaves, workClock(), record) })
+	j.past(func(h *engine.History) { replay = engine.NewReplay(h, leaves, clock, record) })
 	return replay
 }
 
@@ -37,3 +39,14 @@ func (j *Journal) completed(path string) (r event.Result, err error) {
 	e, _ := j.lastAt(path, event.StepCompleted)
 	return r, e.Decode(&r)
 }
+
+// clock measures working time without waits.
+var clock = engine.Clock{Limit: workclock.Limit, Measure: workclock.Measure, Charge: workclock.Charge}
+
+// Limited returns a context that ends with cause after limit: see workclock.Limit.
+func Limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+	return workclock.Limit(ctx, limit, cause)
+}
+
+// Pause stops the clocks of the step in ctx until resume is called: see workclock.Pause.
+func Pause(ctx context.Context) (resume func()) { return workclock.Pause(ctx) }

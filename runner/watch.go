@@ -3,8 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -61,53 +59,10 @@ func (x *Executor) watched(ctx context.Context, path string, work func() error) 
 // unstopped returns the last recorded change that should have stopped a step but has not, because the
 // session was interrupted. It returns nil if there is none.
 func (x *Executor) unstopped() *changedError {
-	for _, e := range slices.Backward(x.Journal.All(event.RepositoryChanged)) {
-		change := event.As[event.RepositoryChange](e)
-		if change.Severity != event.SeverityStops {
-			continue
-		}
-		if x.stoppedSince(e.Seq) {
-			return nil
-		}
-		return &changedError{change}
+	if change := x.evidence().Unstopped(); change != nil {
+		return &changedError{*change}
 	}
 	return nil
-}
-
-// stoppedSince reports whether a leaf ended with a *changedError after an event.
-func (x *Executor) stoppedSince(seq int64) bool {
-	for _, e := range slices.Backward(x.Journal.All(event.StepCompleted)) {
-		if e.Seq < seq {
-			return false
-		}
-		if isStop(e) {
-			return true
-		}
-	}
-	return false
-}
-
-// isStop reports whether an event is the result of a leaf that ended with a *changedError.
-func isStop(e event.Event) bool {
-	return e.Type == event.StepCompleted && event.As[event.Result](e).ErrorType == event.ErrorRepository
-}
-
-// holding describes the changes since the last landing that a person must decide about. since is the number
-// of the last one: earlier answers do not count.
-func (x *Executor) holding() (what string, since int64) {
-	done, _ := x.Journal.last(event.LandDone)
-	var all []string
-	for _, e := range x.Journal.All(event.RepositoryChanged) {
-		change := event.As[event.RepositoryChange](e)
-		if e.Seq < done.Seq || change.Severity != event.SeverityHolds {
-			continue
-		}
-		since = e.Seq
-		if text := change.Summary() + change.Undo(); !slices.Contains(all, text) {
-			all = append(all, text)
-		}
-	}
-	return strings.Join(all, "; "), since
 }
 
 // showRescue returns the command that shows a rescue, followed by then.

@@ -57,6 +57,8 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 // approved returns the patch that an approval is about, and its tree if the session has asked about it.
 func (c *Controller) approved(ctx context.Context, v session.View, reviewed *string) (patch, tree string, err error) {
 	switch {
+	case WaitsForHost(v):
+		return "", v.Pull.Tree, nil
 	case v.Review != nil && (reviewed == nil || *reviewed == v.Review.Patch):
 		return v.Review.Patch, v.Review.Tree, nil
 	case reviewed != nil:
@@ -139,9 +141,12 @@ func (c *Controller) answer(ctx context.Context, v session.View, decision event.
 	defer s.Close() //nolint:errcheck // every event is on disk
 	again := event.Resumed{}
 	path := v.Failing
-	if v.Status == session.Blocked {
+	switch {
+	case v.Status == session.Blocked:
 		again.Retry = v.Failing
-	} else {
+	case WaitsForHost(v):
+		path = v.WaitsAt
+	default:
 		path = v.Review.Path
 	}
 	if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: path}, decision); err != nil {

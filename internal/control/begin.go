@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/control/conversation"
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -30,7 +32,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	}
 	defer c.park()()
 	if plan.Grimoire.LandsByPullRequest() {
-		if target, err = c.pullTarget(ctx, target); err != nil {
+		if target, err = workspace.PullTarget(ctx, c.Project.Repo, target); err != nil {
 			return Outcome{}, err
 		}
 		plan.Target = target.Ref
@@ -39,9 +41,10 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	if err != nil {
 		return Outcome{}, err
 	}
-	up, problem := c.upstream(ctx, target, o)
-	if up.Tip != "" {
-		base = up.Tip
+	var upstream, problem string
+	if c.Project.Config.Worktree.Base == "remote" && o.Base == "" && !target.IsRemote() {
+		up, failed := workspace.Base(ctx, c.Project.Repo, target)
+		upstream, problem, base = up.Name, failed, cmp.Or(up.Tip, base)
 	}
 	s, err := session.Create(c.Project.Repo.Root, item.Task.ID, item.Task.Title, c.Project.Env.Now)
 	if err != nil {
@@ -52,7 +55,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	s.BackUp(c.Project.Backups())
 	started := event.Session{
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
-		Model: plan.Model, Target: target.Ref, Base: base, Upstream: up.Name, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
+		Model: plan.Model, Target: target.Ref, Base: base, Upstream: upstream, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
 		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(),
 	}

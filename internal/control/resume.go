@@ -80,7 +80,7 @@ type Backlog struct {
 // resumed unattended. more is added to their budgets.
 func (c *Controller) ToResume(ctx context.Context, names []string, more budget.Amount) (Backlog, error) {
 	if len(names) == 0 {
-		return c.backlog(more)
+		return c.backlog(ctx, more)
 	}
 	var b Backlog
 	for _, name := range names {
@@ -96,11 +96,16 @@ func (c *Controller) ToResume(ctx context.Context, names []string, more budget.A
 }
 
 // backlog returns the sessions that wait to be resumed, the oldest first.
-func (c *Controller) backlog(more budget.Amount) (Backlog, error) {
+func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, error) {
 	views, err := Sessions(c.Project)
 	var b Backlog
+	changed, hostErr := c.ChangedPulls(ctx, views)
+	if hostErr != nil {
+		c.notify(Notice{Text: "pull requests: " + hostErr.Error(), Next: exit.Next(hostErr)})
+	}
 	for _, v := range slices.Backward(views) {
 		switch {
+		case WaitsForHost(v) && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
 		case v.Status == session.Damaged:
 			b.Damaged = append(b.Damaged, v)
 		case v.Status == session.Waiting && overBudget(v) && more == (budget.Amount{}):

@@ -4,6 +4,7 @@ package event
 type PullRequest struct {
 	Number int    `json:"number"`
 	URL    string `json:"url"`
+	Target string `json:"target"` // ref of the base branch in this repository: refs/remotes/origin/main
 	Remote string `json:"remote"` // name of the remote that has the branch
 	Branch string `json:"branch"`
 	Base   string `json:"base"` // branch on the host
@@ -32,6 +33,3 @@ type PullAnswer struct {
 	Comment string `json:"comment"` // its ID on the host
 	Text    string `json:"text"`
 }
-
-// Target returns the ref of the base branch in this repository.
-func (p PullRequest) Target() string { return "refs/remotes/" + p.Remote + "/" + p.Base }

@@ -158,6 +158,9 @@ func (v *View) work(e event.Event) error {
 		return appendTo(&v.Calls, e)
 	case event.ReviewAsked, event.ReviewAnswered:
 		return v.reviewed(e)
+	case event.PullPublished:
+		v.Pull = &event.PullRequest{}
+		return e.Decode(v.Pull)
 	case event.LandIntended:
 		return e.Decode(&v.Landing)
 	case event.LandDone:

@@ -106,11 +106,13 @@ type History struct {
 	Grants    []Grant     `json:"permission_grants,omitempty"`
 	Approvals []Approval  `json:"approvals,omitempty"`
 
-	Rounds    []Round         `json:"rounds,omitempty"`        // review rounds by plugins
-	Open      []event.Finding `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
-	Review    *Review         `json:"review,omitempty"`        // the last question to a person
-	Revisions []Revision      `json:"revisions,omitempty"`     // requested changes of people
-	Warnings  []string        `json:"warnings,omitempty"`
+	Rounds []Round         `json:"rounds,omitempty"`        // review rounds by plugins
+	Open   []event.Finding `json:"open_findings,omitempty"` // error findings that are neither fixed nor accepted
+	Review *Review         `json:"review,omitempty"`        // the last question to a person
+	// Pull is the pull request of the change, as it was last published.
+	Pull      *event.PullRequest `json:"pull_request,omitempty"`
+	Revisions []Revision         `json:"revisions,omitempty"` // requested changes of people
+	Warnings  []string           `json:"warnings,omitempty"`
 
 	// Reasoning lists the texts of the steps' agents and the subagents that they started.
 	Reasoning []string    `json:"-"`

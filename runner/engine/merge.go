@@ -71,7 +71,7 @@ func (m mergeStep) Run(ctx context.Context, s *State) (Outcome, error) {
 			return out, err
 		}
 		s.at, s.attempt = outer.iteration(name, n), 1
-		last := false
+		var last bool
 		var solved Outcome
 		switch failed := out.Result; {
 		case failed.ErrorType == event.ErrorConflict && resolves > 0:

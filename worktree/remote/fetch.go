@@ -214,5 +214,8 @@ func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
 
 // Contains reports whether other is reachable from commit.
 func Contains(ctx context.Context, r *repo.Repo, commit, other string) (bool, error) {
+	if !object.IsID(commit) || !object.IsID(other) { // a host may have said them
+		return false, fmt.Errorf("%q or %q is not a commit", commit, other)
+	}
 	return r.Git().IsAncestor(ctx, other, commit)
 }

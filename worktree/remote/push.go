@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
 )
 
@@ -56,7 +57,8 @@ func reason(err error) string {
 }
 
 // Push pushes a commit to a branch of a remote, at most for timeout. It moves the branch only if its present tip is contained in the commit, or is one of known,
-// which are tips that coven has pushed. Otherwise the error is an *OccupiedError. Other errors are a *PushError. The user's pre-push hook runs.
+// which are tips that coven has pushed. Otherwise the error is an *OccupiedError. Other errors are a *PushError.
+// Hooks do not run: the checks have passed on the commit, and a pre-push hook would see another checkout.
 func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, known []string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
@@ -94,6 +96,24 @@ func denied(err error) bool {
 	return slices.ContainsFunc([]string{"denied", "403", "not allowed", "protected", "declined", "hook", "not found", "read-only", "permission"}, func(word string) bool {
 		return strings.Contains(text, word)
 	})
+}
+
+// Followed returns the branch of a remote that a remote-tracking ref follows, without its tip.
+func Followed(ctx context.Context, r *repo.Repo, tracking string) (Upstream, error) {
+	settings, err := r.Git().Configured(ctx, `^remote\..*\.fetch$`, false)
+	if err != nil {
+		return Upstream{}, fmt.Errorf("read the remotes: %w", err)
+	}
+	s, err := sourceOfTracking(settings, tracking)
+	return Upstream{Name: strings.TrimPrefix(tracking, names.RemotesPrefix), Remote: s.remote, Branch: strings.TrimPrefix(s.ref, names.HeadsPrefix)}, err
+}
+
+// Tree returns the tree of a commit.
+func Tree(ctx context.Context, r *repo.Repo, commit string) (string, error) {
+	if !object.IsID(commit) { // a host said it
+		return "", fmt.Errorf("%q is not a commit", commit)
+	}
+	return r.Git().Tree(ctx, commit)
 }
 
 // URL returns the URL to which git pushes for a remote.

@@ -39,6 +39,7 @@ type runOptions struct {
 	dryRun      bool
 	json        bool
 	unsandboxed bool
+	pull        bool
 }
 
 // NewRun returns the command coven run.
@@ -78,6 +79,7 @@ Ctrl-C twice: stop at once.`,
 	f.StringVar(&o.grimoire, "grimoire", "", "the `NAME` of the workflow to run; none: only the agent (default: the task's, else implement)")
 	f.StringVar(&o.provider, "provider", "", "the `NAME` of the provider that drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+", a plugin, or MODEL-loop (default claude)")
 	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default sonnet; others: their own)")
+	f.BoolVar(&o.pull, "pr", false, "land with pull requests on the host of the repository")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: the setting run.budget)")
@@ -217,6 +219,9 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 	if s.Max, s.Watch = o.max, o.watch; o.watch {
 		c.WaitForAccounts()
 	}
+	if ready, ok := from.(*scheduler.ReadyQueue); ok {
+		ready.Pulls = c.ChangedPulls
+	}
 	s.Work = func(ctx context.Context, item project.Item) (control.Outcome, error) {
 		return c.Run(ctx, item, options)
 	}
@@ -243,7 +248,7 @@ func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch st
 
 // options returns the options of sessions that land on a branch.
 func (o *runOptions) options(branch string) control.Options {
-	return control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base}
+	return control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base, Pull: o.pull}
 }
 
 func noWidth(n int) error {

@@ -29,6 +29,7 @@ const (
 	maxState = 128 << 20 // bytes: the maximum of comments with the longest texts, escaped
 	maxLine  = 999_999_999
 	Max      = 500
+	MaxFile  = 16 << 20 // bytes of a file whose lines are compared with those of a comment
 	MaxText  = 16 << 10 // bytes of a text or suggestion
 )
 
@@ -64,6 +65,7 @@ func (e *DamagedError) NextCommand() string {
 	return "mv " + shellword.Word(e.Path) + " " + shellword.Word(e.Path+".damaged")
 }
 
+// Load reads the comments of a session.
 func Load(dir string) (File, error) {
 	s := File{Version: 1, Next: 1}
 	text, err := regularfile.ReadIn(dir, session.ReviewFile, maxState)
@@ -114,10 +116,10 @@ func (a Anchor) isValid() bool {
 	return objectID.MatchString(a.Tree) && IsPath(a.Path) && (a.Side == New || a.Side == Old) && a.From >= 1 && a.To >= a.From && a.To <= maxLine
 }
 
-// isPath reports whether a comment can be about the file at a path.
+// IsPath reports whether a comment can be about the file at a path.
 func IsPath(path string) bool { return fs.ValidPath(path) && !strings.ContainsAny(path, "\n\x00") }
 
-// change changes the state of a session. Other processes wait.
+// Change changes the comments of a session. Other processes wait.
 func Change(dir string, by func(*File) error) error {
 	lock, err := regularfile.OpenFileIn(dir, lockName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -144,7 +146,7 @@ func Change(dir string, by func(*File) error) error {
 	return nil
 }
 
-// add adds a comment with the next ID. It returns false if there are too many.
+// Add adds a comment with the next ID. It returns false if there are too many.
 func (s *File) Add(c *Comment) bool {
 	if len(s.Comments) >= Max {
 		return false
@@ -155,7 +157,7 @@ func (s *File) Add(c *Comment) bool {
 	return true
 }
 
-// last returns the last tree that was looked at and is not the present one.
+// Last returns the last tree that was looked at and is not the present one.
 func (s File) Last(present string) string {
 	for i := len(s.Looked) - 1; i >= 0; i-- {
 		if s.Looked[i] != present {
@@ -165,7 +167,7 @@ func (s File) Last(present string) string {
 	return ""
 }
 
-// look records that a person looks at a tree.
+// Look records that a person looks at a tree.
 func (s *File) Look(tree string) {
 	if n := len(s.Looked); n > 0 && s.Looked[n-1] == tree {
 		return
@@ -201,6 +203,7 @@ type Comment struct {
 	Anchor
 	Text       string  `json:"text,omitempty"`
 	Suggestion *string `json:"suggestion,omitempty"` // replaces the lines
+	Remote     string  `json:"remote,omitempty"`     // its ID on the host of the pull request, if it comes from there
 }
 
 // Place returns the place of an anchor as review.ParsePlace reads it.

@@ -124,7 +124,7 @@ func (p *placer) file(tree, path string) ([]string, error) {
 	if lines, ok := p.contents[key]; ok {
 		return lines, nil
 	}
-	content, err := diff.FileIn(p.ctx, p.repo, tree, path, maxFile)
+	content, err := diff.FileIn(p.ctx, p.repo, tree, path, comments.MaxFile)
 	if err != nil {
 		return nil, err
 	}

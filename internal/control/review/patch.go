@@ -9,6 +9,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree/diff"
@@ -41,7 +42,7 @@ func Patch(ctx context.Context, c *control.Controller, task string) (string, err
 	var patch strings.Builder
 	slices.Sort(paths)
 	for _, path := range paths {
-		content, err := diff.FileIn(ctx, c.Project.Repo, r.Page.Diff.To, path, maxFile)
+		content, err := diff.FileIn(ctx, c.Project.Repo, r.Page.Diff.To, path, comments.MaxFile)
 		if err != nil {
 			return "", err
 		}

@@ -14,9 +14,6 @@ import (
 	"github.com/coven-run/coven/worktree/diff"
 )
 
-// maxFile is the maximum size in bytes of a file whose lines are compared with those of a comment.
-const maxFile = 16 << 20
-
 // placer finds the lines of comments in the present content.
 type placer struct {
 	ctx   context.Context //nolint:containedctx // of one call of Of

@@ -18,10 +18,13 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 )
 
-// A comment of a review: see package comments.
+// These are the types of package comments.
 type (
-	Side    = comments.Side
-	Anchor  = comments.Anchor
+	// Side is the side of a change on which a commented line is.
+	Side = comments.Side
+	// Anchor names lines of a file in a tree.
+	Anchor = comments.Anchor
+	// Comment is a comment on lines of a change.
 	Comment = comments.Comment
 	// A DamagedError means that the file with the comments of a session cannot be read.
 	DamagedError = comments.DamagedError

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
@@ -70,6 +71,27 @@ type ReadyQueue struct {
 	controller *control.Controller
 	watch      bool                 // also resume waiting sessions
 	tried      map[string]time.Time // when each task last started or ended
+
+	// Pulls returns those of the sessions whose pull request has changed: Controller.ChangedPulls. If it is nil, they are not resumed.
+	Pulls       func(context.Context, []session.View) ([]session.View, error)
+	hostProblem string // the last problem of the host of pull requests, which is reported once
+}
+
+// changed returns those of the sessions whose pull request has changed. A problem of the host is an error once.
+func (p *ReadyQueue) changed(ctx context.Context, published []session.View) ([]session.View, error) {
+	if p.Pulls == nil {
+		return nil, nil
+	}
+	changed, err := p.Pulls(ctx, published)
+	if err == nil {
+		p.hostProblem = ""
+		return changed, nil
+	}
+	if err.Error() == p.hostProblem {
+		return changed, nil
+	}
+	p.hostProblem = err.Error()
+	return changed, fmt.Errorf("pull requests: %w", err)
 }
 
 // NewReadyQueue returns a queue of the ready tasks. With watch it also resumes
@@ -114,6 +136,7 @@ func (p *ReadyQueue) mayRun(id string) bool {
 func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	claims, err := claim.List(ctx, p.project.Repo)
 	var jobs []project.Item
+	var published []session.View // they wait for the host of their pull requests
 	for _, held := range claims {
 		if busy[held.Task] {
 			continue
@@ -130,6 +153,9 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 			p.controller.FinishDismissal(ctx, v)
 			continue
 		}
+		if p.watch && control.WaitsForHost(v) {
+			published = append(published, v)
+		}
 		if !p.canResume(v) {
 			continue
 		}
@@ -137,6 +163,13 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 			jobs = append(jobs, item)
 		}
 	}
+	changed, hostErr := p.changed(ctx, published)
+	for _, v := range changed {
+		if item, err := p.controller.ItemOf(v); err == nil {
+			jobs = append(jobs, item)
+		}
+	}
+	err = errors.Join(err, hostErr)
 	if len(p.tried) == 0 && len(busy) == 0 {
 		jobs = append(jobs, p.unclaimed(claims)...)
 	}
@@ -198,7 +231,7 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 		return time.Since(at) >= pollEvery
 	}
 	now := p.project.Env.Now()
-	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
+	return (v.Reason == event.WaitLimit || v.Reason == event.WaitMerge && v.Pull == nil) && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
 // Started implements Queue.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -71,8 +72,16 @@ func (s *Workspace) shortPath() string {
 	return s.Worktree.Path
 }
 
-// Integrate merges the target's tip into the task branch and its worktree.
+// upstreamTime limits how long a landing waits for the remote of its target.
+const upstreamTime = time.Minute
+
+// Integrate merges the target's tip into the task branch and its worktree. A target of a remote is fetched first.
 func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
+	if s.Target.IsRemote() {
+		if _, err := remote.FetchUpstream(ctx, s.Repo, s.Target.Ref, upstreamTime); err != nil {
+			return event.Landing{}, &runner.Wait{Reason: event.WaitMerge, Detail: err.Error(), Next: "resume"}
+		}
+	}
 	target, err := s.Repo.Target(ctx, s.Target.Ref)
 	if errors.Is(err, worktree.ErrUnknownBranch) {
 		return event.Landing{}, &runner.RefusedError{Reason: "the branch to land on no longer exists: " + s.Target.Branch}

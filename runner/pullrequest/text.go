@@ -1,4 +1,4 @@
-package runner
+package pullrequest
 
 import (
 	"fmt"
@@ -7,28 +7,27 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/text/oneline"
-	"github.com/coven-run/coven/runner/engine"
 )
 
-// pullText returns the text of a pull request in Markdown: the summary of the change, the checks that passed on exactly its tree, and the
+// text returns the text of a pull request in Markdown: the summary of the change, the checks that passed on exactly its tree, and the
 // reviews.
-func (x *Executor) pullText(c engine.Call, candidate event.Landing) string {
-	_, body, _ := strings.Cut(x.landingMessage(c), "\n")
+func (l *Landing) text(candidate event.Landing) string {
+	_, body, _ := strings.Cut(l.Work.Message(), "\n")
 	var b strings.Builder
 	if body = strings.TrimSpace(body); body != "" {
 		b.WriteString(body + "\n\n")
 	}
-	b.WriteString(x.checksText(candidate.Tree))
-	b.WriteString(x.reviewsText(candidate))
-	fmt.Fprintf(&b, "Task %s, session %s. The branch is kept up to date by [coven](https://github.com/coven-run/coven).\n", code(x.Task), code(x.Session))
+	b.WriteString(l.checksText(candidate.Tree))
+	b.WriteString(l.reviewsText(candidate))
+	fmt.Fprintf(&b, "Task %s, session %s. The branch is kept up to date by [coven](https://github.com/coven-run/coven).\n", code(l.Task), code(l.Session))
 	return b.String()
 }
 
 // checksText lists the checks that passed on a tree.
-func (x *Executor) checksText(tree string) string {
+func (l *Landing) checksText(tree string) string {
 	var rows []string
 	listed := map[string]bool{}
-	for _, e := range x.Journal.All(event.CheckEnded) {
+	for _, e := range l.Journal.All(event.CheckEnded) {
 		r := event.As[event.Receipt](e)
 		if r.Tree != tree || r.ExitCode != 0 || listed[r.Command] {
 			continue
@@ -43,10 +42,10 @@ func (x *Executor) checksText(tree string) string {
 }
 
 // reviewsText describes the last opinion of each reviewer, and says if it is about another tree.
-func (x *Executor) reviewsText(candidate event.Landing) string {
+func (l *Landing) reviewsText(candidate event.Landing) string {
 	last := map[string]event.Opinion{}
 	var names []string
-	for _, e := range x.Journal.All(event.ReviewGiven) {
+	for _, e := range l.Journal.All(event.ReviewGiven) {
 		o := event.As[event.Opinion](e)
 		if _, known := last[o.Reviewer]; !known {
 			names = append(names, o.Reviewer)
@@ -61,7 +60,7 @@ func (x *Executor) reviewsText(candidate event.Landing) string {
 	for _, name := range names {
 		o := last[name]
 		fmt.Fprintf(&b, "- %s: %s", oneline.Of(name), o.Verdict)
-		if !x.evidence().Reaches(o.Tree, candidate) {
+		if !l.evidence().Reaches(o.Tree, candidate) {
 			b.WriteString(", before later changes")
 		}
 		if o.Summary != "" {

@@ -1,4 +1,4 @@
-package runner
+package pullrequest
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"github.com/coven-run/coven/plugins/forge"
 )
 
-// pullState is the state of a published pull request, in words.
-type pullState struct {
+// published is the state of a published pull request, in words.
+type published struct {
 	pr event.PullRequest
-	Pull
+	State
 }
 
 // pullName returns the name of a pull request for people.
@@ -27,7 +27,7 @@ func branchDeleted(pr event.PullRequest) string {
 }
 
 // relevant reports whether a check matters for the merge: if the host requires none, all do.
-func (p pullState) relevant(check forge.Check) bool {
+func (p published) relevant(check forge.Check) bool {
 	for _, other := range p.Checks {
 		if other.Required {
 			return check.Required
@@ -37,7 +37,7 @@ func (p pullState) relevant(check forge.Check) bool {
 }
 
 // failed returns the checks that have failed and matter.
-func (p pullState) failed() (failed []forge.Check) {
+func (p published) failed() (failed []forge.Check) {
 	for _, check := range p.Checks {
 		if check.Status == forge.Failed && p.relevant(check) {
 			failed = append(failed, check)
@@ -47,7 +47,7 @@ func (p pullState) failed() (failed []forge.Check) {
 }
 
 // pending returns the number of the checks that have not ended and matter.
-func (p pullState) pending() (n int) {
+func (p published) pending() (n int) {
 	for _, check := range p.Checks {
 		if check.Status == forge.Pending && p.relevant(check) {
 			n++
@@ -57,27 +57,27 @@ func (p pullState) pending() (n int) {
 }
 
 // detail describes the state in one line.
-func (p pullState) detail() string {
+func (p published) detail() string {
 	name := pullName(p.pr)
 	by := ""
 	if p.By != "" {
 		by = " by " + oneline.Of(p.By)
 	}
 	switch {
-	case p.State == forge.Merged:
+	case p.State.State == forge.Merged:
 		return name + " was merged" + by + " as " + short(p.Commit)
-	case p.State == forge.Gone:
+	case p.State.State == forge.Gone:
 		return name + " no longer exists"
-	case p.State == forge.Closed && p.HeadGone:
+	case p.State.State == forge.Closed && p.HeadGone:
 		return branchDeleted(p.pr)
-	case p.State == forge.Closed:
+	case p.State.State == forge.Closed:
 		return name + " was closed" + by + " without a merge"
 	}
 	return p.wait().Detail
 }
 
 // afterClosing returns the command after the pull request was closed.
-func (p pullState) afterClosing() string {
+func (p published) afterClosing() string {
 	if p.HeadGone {
 		return "resume" // publishes it again
 	}
@@ -85,13 +85,13 @@ func (p pullState) afterClosing() string {
 }
 
 // wait returns the wait for the next change of the state of an open pull request.
-func (p pullState) wait() *Wait {
+func (p published) wait() *Wait {
 	w := &Wait{Reason: event.WaitMerge, Next: "resume"}
 	text := pullName(p.pr)
 	switch running := p.pending(); {
-	case p.State == forge.Queued && p.Queue > 0:
+	case p.State.State == forge.Queued && p.Queue > 0:
 		text += fmt.Sprintf(" is in the merge queue, position %d", p.Queue)
-	case p.State == forge.Queued:
+	case p.State.State == forge.Queued:
 		text += " is in the merge queue"
 	case running > 0:
 		w.Reason = event.WaitCI
@@ -116,7 +116,7 @@ func (p pullState) wait() *Wait {
 	return w
 }
 
-func (p pullState) pendingNames() string {
+func (p published) pendingNames() string {
 	var names []string
 	for _, check := range p.Checks {
 		if check.Status == forge.Pending && p.relevant(check) {

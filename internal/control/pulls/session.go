@@ -1,0 +1,162 @@
+package pulls
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/control/comments"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/plugins/forge"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/pullrequest"
+	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/remote"
+)
+
+// Session follows the pull request of one session. It implements pullrequest.Host.
+type Session struct {
+	*Forge
+	Task string
+	Dir  string // of the session, which has the comments
+
+	pr event.PullRequest // of the last State
+}
+
+// Session returns the pulls of a session of a task. dir is the directory of the session.
+func (f *Forge) Session(task, dir string) *Session { return &Session{Forge: f, Task: task, Dir: dir} }
+
+// Publish implements pullrequest.Host.
+func (s *Session) Publish(ctx context.Context, candidate event.Landing, known []string, title, text string) (event.PullRequest, error) {
+	return s.Forge.Publish(ctx, candidate, s.Repo.BranchOf(s.Task), known, title, text)
+}
+
+// State implements pullrequest.Host.
+func (s *Session) State(ctx context.Context, of event.PullRequest) (pullrequest.State, error) {
+	s.pr = of
+	state, err := s.Forge.State(ctx, of)
+	if err != nil {
+		return pullrequest.State{}, err
+	}
+	pull := pullrequest.State{PullRequest: state, Contains: state.Head == of.Tip}
+	if in, err := remote.Contains(ctx, s.Repo, state.Head, of.Tip); err == nil && state.Head != "" {
+		pull.Contains = in
+	}
+	if state.State == forge.Merged {
+		if _, err := remote.FetchUpstream(ctx, s.Repo, of.Target, gitTime); err != nil {
+			return pull, &runner.Wait{Reason: event.WaitMerge, Next: "resume", Detail: err.Error()}
+		}
+		if pull.Tree, err = remote.Tree(ctx, s.Repo, state.Commit); err != nil {
+			return pull, err
+		}
+	}
+	pull.Comments, pull.Others, err = s.comments(ctx, of, state)
+	return pull, err
+}
+
+// Log implements pullrequest.Host.
+func (s *Session) Log(ctx context.Context, check forge.Check) (string, error) {
+	return s.Forge.Log(ctx, s.pr, check)
+}
+
+// Rerun implements pullrequest.Host.
+func (s *Session) Rerun(ctx context.Context, check forge.Check) error {
+	return s.Forge.Rerun(ctx, s.pr, check)
+}
+
+// maxComments limits the comments that an agent gets at once.
+const maxComments = 50
+
+// Command begins a comment on the whole change that coven gives to the agent. Others are conversation.
+const Command = "/coven"
+
+// comments stores the comments of a pull request that ask for changes among those of the session's review, and returns them. Comments of people who may not
+// write to the repository stay drafts: others is their number.
+func (s *Session) comments(ctx context.Context, of event.PullRequest, state forge.PullRequest) (found []pullrequest.Comment, others int, err error) {
+	var asks []forge.Comment
+	for _, c := range state.Comments {
+		if !c.Own && !c.Resolved && (c.Path != "" || strings.HasPrefix(strings.TrimSpace(c.Text), Command) || state.Changes && c.Answers == "") {
+			asks = append(asks, c)
+		}
+	}
+	if len(asks) == 0 {
+		return nil, 0, nil
+	}
+	err = comments.Change(s.Dir, func(file *comments.File) error {
+		for _, c := range asks {
+			stored := s.store(ctx, file, of, c)
+			switch {
+			case !c.Trusted:
+				others++
+			case len(found) < maxComments:
+				found = append(found, pullrequest.Comment{Remote: c.ID, ID: stored, By: "@" + oneline.Of(c.By), Finding: finding(c, stored)})
+			}
+		}
+		return nil
+	})
+	return found, others, err
+}
+
+// store adds a comment to those of the review, unless it is there or is not about lines, and returns its ID.
+func (s *Session) store(ctx context.Context, file *comments.File, of event.PullRequest, c forge.Comment) (id string) {
+	if i := slices.IndexFunc(file.Comments, func(other comments.Comment) bool { return other.Remote == c.ID }); i >= 0 {
+		return file.Comments[i].ID
+	}
+	own := "host-" + oneline.Of(c.ID)
+	anchor, ok := s.anchor(ctx, of, c)
+	if !ok {
+		return own
+	}
+	text := s.Hide(strings.ToValidUTF8(c.Text, "\uFFFD"))
+	added := comments.Comment{By: "@" + oneline.Of(c.By), At: c.Time, Anchor: anchor, Text: text[:min(len(text), comments.MaxText)], Remote: c.ID}
+	if !file.Add(&added) {
+		return own
+	}
+	return added.ID
+}
+
+// anchor returns the place of a comment. ok is false if the repository does not have its lines.
+func (s *Session) anchor(ctx context.Context, of event.PullRequest, c forge.Comment) (a comments.Anchor, ok bool) {
+	from := c.Line
+	if c.From > 0 && c.From < c.Line {
+		from = c.From
+	}
+	a = comments.Anchor{Path: c.Path, Side: comments.New, From: from, To: c.Line}
+	commit := c.Commit
+	if c.Old {
+		a.Side, commit = comments.Old, of.Old
+	}
+	if c.Line < 1 || !comments.IsPath(c.Path) {
+		return a, false
+	}
+	tree, err := remote.Tree(ctx, s.Repo, commit)
+	if err != nil {
+		return a, false
+	}
+	if a.Tree = tree; c.Old {
+		a.Tree = commit
+	}
+	content, err := diff.FileIn(ctx, s.Repo, a.Tree, c.Path, comments.MaxFile)
+	if err != nil {
+		return a, false
+	}
+	lines := comments.LinesOf(content)
+	if c.Line > len(lines) {
+		return a, false
+	}
+	a.Hash = comments.HashOf(lines[from-1 : c.Line])
+	return a, true
+}
+
+// finding returns a comment as the agent gets it.
+func finding(c forge.Comment, id string) reviewer.Finding {
+	text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(c.Text), Command))
+	f := reviewer.Finding{Severity: reviewer.Error, File: c.Path, Line: c.Line, Message: "[" + id + "] " + text[:min(len(text), comments.MaxText)]}
+	if c.Old {
+		f.Line, f.Message = 0, fmt.Sprintf("[%s] about line %d, which the change removes: %s", id, c.Line, text[:min(len(text), comments.MaxText)])
+	}
+	return f
+}

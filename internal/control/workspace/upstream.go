@@ -1,0 +1,35 @@
+package workspace
+
+import (
+	"context"
+	"time"
+
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
+)
+
+// fetchTime limits how long a new session waits for a remote.
+const fetchTime = time.Minute
+
+// PullTarget returns the target of a change that lands with a pull request: the upstream of the local branch, as it is now.
+func PullTarget(ctx context.Context, repo *worktree.Repo, local worktree.Target) (worktree.Target, error) {
+	up, err := remote.FetchUpstream(ctx, repo, local.Branch, fetchTime)
+	if err != nil {
+		return local, exit.Usagef("git remote add origin URL", "a pull request needs the upstream of %s: %w", local.Branch, err)
+	}
+	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
+}
+
+// Base fetches the remote branch that a new session starts from if worktree.base is "remote". If that
+// fails, it returns the problem, and the session starts from the local target.
+func Base(ctx context.Context, repo *worktree.Repo, target worktree.Target) (up remote.Upstream, problem string) {
+	up, err := remote.FetchUpstream(ctx, repo, target.Branch, fetchTime)
+	if err != nil {
+		return remote.Upstream{}, "worktree.base: " + err.Error() + "; the task starts from the local " + target.Branch
+	}
+	if in, err := remote.Contains(ctx, repo, target.Tip, up.Tip); err == nil && in {
+		return remote.Upstream{}, "" // the target contains it
+	}
+	return up, ""
+}

@@ -1,0 +1,318 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/forge"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/pullrequest"
+)
+
+// fakePulls is a host with one pull request.
+type fakePulls struct {
+	state     pullrequest.State
+	calls     []string
+	text      string
+	refuses   error // of Publish
+	cannot    error // of Rerun
+	notMerged error // of Merge
+	merged    string
+}
+
+func (f *fakePulls) Publish(_ context.Context, c event.Landing, known []string, title, text string) (event.PullRequest, error) {
+	f.calls = append(f.calls, fmt.Sprintf("publish %s %v %s", c.Tip, known, title))
+	f.text = text
+	if f.refuses != nil {
+		return event.PullRequest{}, f.refuses
+	}
+	f.state.Head, f.state.Contains = c.Tip, true
+	return event.PullRequest{Number: 7, URL: "http://host/7", Target: c.Target, Remote: "origin", Branch: "coven/t", Base: "main", Tip: c.Tip, Tree: c.Tree, Old: c.Old}, nil
+}
+
+func (f *fakePulls) State(context.Context, event.PullRequest) (pullrequest.State, error) {
+	return f.state, nil
+}
+
+func (f *fakePulls) Log(_ context.Context, c forge.Check) (string, error) {
+	f.calls = append(f.calls, "log "+c.ID)
+	return "log of " + c.Name, nil
+}
+
+func (f *fakePulls) Rerun(_ context.Context, c forge.Check) error {
+	f.calls = append(f.calls, "rerun "+c.ID)
+	return f.cannot
+}
+
+func (f *fakePulls) Reply(_ context.Context, _ event.PullRequest, comment, text string) error {
+	f.calls = append(f.calls, "reply "+comment+": "+strings.ReplaceAll(text, "\n", "|"))
+	return nil
+}
+
+func (f *fakePulls) Merge(_ context.Context, of event.PullRequest) error {
+	f.calls = append(f.calls, "merge "+of.Tip)
+	if f.notMerged == nil {
+		f.state.State, f.state.Commit, f.state.Tree = forge.Merged, f.merged, of.Tree
+	}
+	return f.notMerged
+}
+
+// pulling is a session whose change lands with a pull request.
+type pulling struct {
+	*world
+	host *fakePulls
+	x    *Executor
+	path string
+}
+
+func newPulling() pulling {
+	w := newWorld()
+	w.workspace.tips = []string{"tip"}
+	host := &fakePulls{state: pullrequest.State{PullRequest: forge.PullRequest{Number: 7, State: forge.Open}}, merged: "m1"}
+	x := w.executor()
+	x.Pulls = host
+	return pulling{w, host, x, "land#1"}
+}
+
+// do runs the leaf, and returns a text with its result or its wait.
+func (p pulling) do(t *testing.T) string {
+	t.Helper()
+	call := mergeCall(engine.MergeInput{Strategy: engine.PullRequest, RequireReview: true})
+	call.Path = p.path
+	r, err := p.x.pull(t.Context(), call)
+	wait := (*Wait)(nil)
+	switch {
+	case errors.As(err, &wait):
+		return fmt.Sprintf("wait (%s): %s; %s", wait.Reason, wait.Detail, wait.Next)
+	case err != nil:
+		return "error: " + err.Error()
+	case r.OK:
+		return "ok: " + r.Output
+	}
+	return fmt.Sprintf("%s: %s; %s", r.ErrorType, r.Error, r.Next)
+}
+
+func (p pulling) check(t *testing.T, want string) {
+	t.Helper()
+	if got := p.do(t); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func (p pulling) resume() { _ = p.Append(event.Event{Type: event.SessionResumed}, event.Resumed{}) }
+
+func (p pulling) called(t *testing.T, want ...string) {
+	t.Helper()
+	if !slices.Equal(p.host.calls, want) {
+		t.Errorf("called\n%s\nwant\n%s", strings.Join(p.host.calls, "\n"), strings.Join(want, "\n"))
+	}
+	p.host.calls = nil
+}
+
+func checkOf(name string, status forge.Status, required bool) forge.Check {
+	return forge.Check{ID: name + "1", Name: name, Status: status, Required: required}
+}
+
+// A change is published once, and the session waits for the checks of the host and then for a person, who approves the merge.
+func TestPull(t *testing.T) {
+	p := newPulling()
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Pending, true), checkOf("lint", forge.Passed, true)}
+	p.check(t, "wait (ci): pull request #7: 1 of 2 checks have not ended: build (http://host/7); resume")
+	p.called(t, "publish tip [] A title")
+	p.check(t, "wait (ci): pull request #7: 1 of 2 checks have not ended: build (http://host/7); resume")
+	p.host.state.Checks[0].Status, p.host.state.Needs = forge.Passed, "1 more approval"
+	p.check(t, "wait (merge): pull request #7 needs 1 more approval (http://host/7); resume")
+	p.host.state.Mergeable = forge.Clean
+	p.check(t, "wait (merge): pull request #7 can be merged (http://host/7); approve")
+	p.called(t)
+	_ = p.Append(event.Event{Type: event.ReviewAnswered, Path: "land#1"}, event.MergeDecision{Approved: true, By: "ann", Tree: "t1"})
+	p.check(t, "ok: landed m1 on refs/heads/main")
+	p.called(t, "merge tip")
+	var landed event.Landing
+	if kind := p.last(t, &landed); kind != event.LandDone || landed.New != "m1" || landed.Tip != "tip" || landed.Strategy != "pull-request" || p.count(event.PullSeen) != 4 {
+		t.Errorf("%s %+v, %d states recorded", kind, landed, p.count(event.PullSeen))
+	}
+}
+
+// The states of a pull request in which coven does nothing.
+func TestPullStates(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*pullrequest.State)
+		want   string
+	}{
+		"no checks":         {func(s *pullrequest.State) { s.Mergeable = forge.Clean }, "wait (merge): pull request #7 can be merged (http://host/7); approve"},
+		"nothing known":     {func(*pullrequest.State) {}, "wait (merge): pull request #7 is open (http://host/7); resume"},
+		"draft":             {func(s *pullrequest.State) { s.Draft = true }, "wait (merge): pull request #7 is a draft (http://host/7); resume"},
+		"changes requested": {func(s *pullrequest.State) { s.Changes = true }, "wait (merge): pull request #7: a reviewer requests changes (http://host/7); resume"},
+		"queue":             {func(s *pullrequest.State) { s.State, s.Queue = forge.Queued, 3 }, "wait (merge): pull request #7 is in the merge queue, position 3 (http://host/7); resume"},
+		"merged":            {func(s *pullrequest.State) { s.State, s.Commit, s.Tree = forge.Merged, "abc", "t1" }, "ok: landed abc on refs/heads/main"},
+		"closed":            {func(s *pullrequest.State) { s.State, s.By = forge.Closed, "bob" }, "closed: pull request #7 was closed by bob without a merge; reject --reason 'closed on the host'"},
+		"gone":              {func(s *pullrequest.State) { s.State = forge.Gone }, "closed: pull request #7 no longer exists; reject --reason 'closed on the host'"},
+		"optional check": {func(s *pullrequest.State) {
+			s.Checks, s.Mergeable = []forge.Check{checkOf("a", forge.Failed, false), checkOf("b", forge.Passed, true)}, forge.Clean
+		}, "wait (merge): pull request #7 can be merged (http://host/7); approve"},
+		"old head":  {func(s *pullrequest.State) { s.Head = "tip0" }, "wait (ci): pull request #7: the host has not seen the last push yet; resume"},
+		"added to":  {func(s *pullrequest.State) { s.Head = "abc" }, "wait (merge): pull request #7: somebody else pushed abc to coven/t; coven leaves that branch alone; resume"},
+		"rewritten": {func(s *pullrequest.State) { s.Head, s.Contains = "abc", false }, "wait (merge): pull request #7: somebody else pushed abc to coven/t and removed commits of coven from it; coven leaves that branch alone; resume"},
+		"strangers": {func(s *pullrequest.State) { s.Others = 2 }, "wait (merge): pull request #7 is open; 2 comments by people who may not write to the repository wait for you (http://host/7); resume"},
+		"two lines": {func(s *pullrequest.State) { s.Needs = "a\nb" }, "wait (merge): pull request #7 needs a b (http://host/7); resume"},
+	} {
+		p := newPulling()
+		_ = p.Append(event.Event{Type: event.PullPublished}, event.PullRequest{Tip: "tip0"})
+		p.do(t)
+		tt.change(&p.host.state)
+		p.host.calls = nil
+		got := p.do(t)
+		if got != tt.want || len(p.host.calls) > 0 {
+			t.Errorf("%s:\ngot  %s\nwant %s\ncalls %q", name, got, tt.want, p.host.calls)
+		}
+	}
+}
+
+// A tree that the host merged although coven did not check it is named, and a branch that was not merged is not counted as landed.
+func TestPullMergedOther(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.State, p.host.state.Commit, p.host.state.Tree, p.host.state.Contains = forge.Merged, "abc", "t9", false
+	p.check(t, "ok: landed abc on refs/heads/main")
+	var landed event.Landing
+	p.last(t, &landed)
+	if landed.Tip != "" || p.count(event.Warning) != 1 {
+		t.Errorf("%+v, %d warnings", landed, p.count(event.Warning))
+	}
+}
+
+// A pull request whose branch was deleted is opened again when a person resumes the session, and not before.
+func TestPullBranchDeleted(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.State, p.host.state.HeadGone = forge.Closed, true
+	const closed = "closed: pull request #7 is closed, because its branch coven/t was deleted on origin; resume"
+	p.check(t, closed)
+	p.check(t, closed)
+	p.called(t, "publish tip [] A title")
+	p.resume()
+	p.host.state.State, p.host.state.HeadGone = forge.Open, false
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "publish tip [tip] A title")
+}
+
+// A failed check runs once again on the same commit. If it passes then, it is flaky. If not, an agent gets its log.
+func TestPullRed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cannot error
+		then   forge.Status
+		want   string
+		calls  []string
+	}{
+		"flaky": {nil, forge.Passed, "wait (merge): pull request #7 is open (http://host/7); resume", []string{"rerun build1"}},
+		"red":   {nil, forge.Failed, "ci: pull request #7: build failed on tip; ", []string{"rerun build1", "log build1"}},
+	} {
+		p := newPulling()
+		p.do(t)
+		p.host.calls, p.host.cannot = nil, tt.cannot
+		p.host.state.Checks = []forge.Check{checkOf("build", forge.Failed, true), checkOf("slow", forge.Pending, true)}
+		p.check(t, "wait (ci): pull request #7: build failed and runs again, to see whether it is flaky; resume")
+		p.host.state.Checks[1].Status = forge.Passed
+		p.host.state.Checks[0].Status = tt.then
+		if got := p.do(t); got != tt.want || !slices.Equal(p.host.calls, tt.calls) {
+			t.Errorf("%s: %s, %q", name, got, p.host.calls)
+		}
+		if flaky := p.count(event.Warning) == 1; flaky != (name == "flaky") {
+			t.Errorf("%s: flaky %t", name, flaky)
+		}
+		p.do(t)
+		if p.count(event.Warning) > 1 {
+			t.Error("it is said twice that the check is flaky")
+		}
+	}
+}
+
+// Checks that fail are fixed together, when all have ended. The log of each is in the result, with the files since the last green commit.
+func TestPullRedTogether(t *testing.T) {
+	p := newPulling()
+	p.host.cannot = pluginerr.ErrUnsupported
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Passed, false)}
+	p.do(t)
+	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
+	p.workspace.differ = map[string][]string{"tip tip2": {"a.go", "b.go"}}
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Failed, false), checkOf("lint", forge.Pending, false)}
+	p.check(t, "wait (ci): pull request #7: 1 of 2 checks have not ended: lint (http://host/7); resume")
+	p.host.state.Checks[1].Status = forge.Failed
+	r, err := p.x.pull(t.Context(), mergeCall(engine.MergeInput{Strategy: engine.PullRequest}))
+	if err != nil || r.Error != "pull request #7: build, lint failed on tip2" || r.Output != "build failed on the host of the pull request. \nlog of build\nlint failed on the host of the pull request. \nlog of lint\nAll checks passed on tip. Changed since then: a.go, b.go\n" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// Comments of people who may write become requested changes, once, and are answered when the change is published again.
+func TestPullComments(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	comment := func(id, stored, by string) pullrequest.Comment {
+		return pullrequest.Comment{Remote: id, ID: stored, By: by, Finding: reviewer.Finding{Severity: reviewer.Error, File: "a.go", Line: 3, Message: "[" + stored + "] why?"}}
+	}
+	p.host.state.Comments = []pullrequest.Comment{comment("101", "c1", "@ann"), comment("102", "c2", "@bob"), comment("103", "c3", "@ann")}
+	p.check(t, "revise: @ann, @bob asked for changes; ")
+	p.host.calls = nil
+	_ = p.Append(event.Event{Type: event.StepCompleted, Path: "revise@1/revise#1"}, event.Result{OK: true, Summary: "Renamed it", Outputs: map[string]any{"answers": map[string]any{"c2": "Because."}}})
+	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
+	p.x, p.path = p.executor(), "revise@1/land#1"
+	p.x.Pulls = p.host
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "publish tip2 [tip] A title", "reply 101: Renamed it||The branch is now at tip2.", "reply 102: Because.||The branch is now at tip2.", "reply 103: Renamed it||The branch is now at tip2.")
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t)
+	p.host.state.Comments = append(p.host.state.Comments, comment("104", "c4", "@ann"))
+	p.check(t, "revise: @ann asked for changes; ")
+}
+
+// A pull request that conflicts with its base is brought up to date, unless there is nothing new.
+func TestPullConflict(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.Mergeable = forge.Conflict
+	p.called(t, "publish tip [] A title")
+	p.check(t, "wait (merge): pull request #7 conflicts with main, according to the host (http://host/7); resume")
+	p.called(t)
+	p.landing.candidate.Tip = "tip2"
+	p.workspace.tips = []string{"tip", "tip2"}
+	p.check(t, "wait (merge): pull request #7 conflicts with main, according to the host (http://host/7); resume")
+	p.called(t, "publish tip2 [tip] A title")
+	p.landing.err = &ConflictError{Target: "origin/main", Files: []string{"a.go"}, Dir: "/w"}
+	p.check(t, "conflict: conflict with origin/main in a.go (to resolve it: git merge origin/main, in /w); ")
+	p.called(t)
+}
+
+// What the host refuses is the result, and nothing is recorded as published. A host that does not merge leaves the session waiting.
+func TestPullRefused(t *testing.T) {
+	p := newPulling()
+	p.host.refuses = &RefusedError{Reason: "denied"}
+	p.check(t, "refused: denied; ")
+	if p.count(event.PullPublished) != 0 {
+		t.Error("it is recorded as published")
+	}
+	p = newPulling()
+	p.x.Approve = "--auto-approve"
+	p.host.state.Mergeable, p.host.notMerged = forge.Clean, errors.New("head\nmoved")
+	p.check(t, "wait (merge): pull request #7 can be merged (http://host/7); the host did not merge it: head moved; resume")
+	p.called(t, "publish tip [] A title", "merge tip")
+	p.host.notMerged = nil
+	p.check(t, "ok: landed m1 on refs/heads/main")
+}
+
+// Open error findings need a person's word before anything is published.
+func TestPullFindings(t *testing.T) {
+	p := newPulling()
+	p.given("quality/review", reviewer.Finding{Severity: reviewer.Error, File: "a.go", Line: 1, Message: "bad"})
+	if got := p.do(t); !strings.HasPrefix(got, "wait (review): 1 open error finding") || len(p.host.calls) > 0 {
+		t.Errorf("%s, %q", got, p.host.calls)
+	}
+}

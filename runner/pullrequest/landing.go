@@ -1,0 +1,453 @@
+// Package pullrequest lands a change with a pull request: it publishes the change, follows the pull request on its host, and decides
+// which of its states need an agent or a person. It is the part of a merge step of package runner for the strategy pull-request.
+package pullrequest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/plugins/forge"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/plugins/reviewer"
+	"github.com/coven-run/coven/runner/engine"
+	"github.com/coven-run/coven/runner/evidence"
+)
+
+// Work is the change in the worktree of the task.
+type Work interface {
+	// Tip and Tree return the commit of the branch, and the tree that a commit of the worktree would have.
+	Tip(ctx context.Context) (string, error)
+	Tree(ctx context.Context) (string, error)
+	// Changed returns the files that differ between two commits.
+	Changed(ctx context.Context, from, to string) ([]string, error)
+	// Prepare merges the base into the branch, runs the checks on the result unless its tip is that of published, and asks a person about a change that must not be
+	// published without one. The result is set if there is nothing to publish.
+	Prepare(ctx context.Context, published string) (event.Landing, event.Result, error)
+	// Revision returns the result that asks an agent for the changes in the last answer of a person.
+	Revision() (event.Result, bool, error)
+	// Message returns the message of the change: a title, and after an empty line a text.
+	Message() string
+}
+
+// Host publishes a change as a pull request, and follows it.
+type Host interface {
+	// Publish pushes the branch of a candidate, and opens its pull request or updates it. It changes the branch on the host only
+	// if its tip there is one of known, or is contained in the candidate. The error is a *runner.RefusedError if the host refuses.
+	Publish(ctx context.Context, candidate event.Landing, known []string, title, text string) (event.PullRequest, error)
+	// State returns the state of a pull request. It may be some seconds old.
+	State(ctx context.Context, of event.PullRequest) (State, error)
+	// Log returns the end of the log of a check.
+	Log(ctx context.Context, check forge.Check) (string, error)
+	// Rerun runs a failed check again. The error is pluginerr.ErrUnsupported if the host cannot do this.
+	Rerun(ctx context.Context, check forge.Check) error
+	Reply(ctx context.Context, of event.PullRequest, comment, text string) error
+	// Merge merges the pull request if its head is the published one, or adds it to the merge queue of its host.
+	Merge(ctx context.Context, of event.PullRequest) error
+}
+
+// State is the state of a pull request on its host.
+type State struct {
+	forge.PullRequest
+	Tree     string    // of the commit on the base branch, if it is merged
+	Contains bool      // its head on the host is the published tip, or contains it
+	Comments []Comment // of people who may write to the repository, not resolved, oldest first
+	Others   int       // the number of comments of other people
+}
+
+// Comment is a comment on a pull request.
+type Comment struct {
+	Remote string // its ID on the host
+	ID     string // its ID in the person's review; empty for a comment without a line
+	By     string
+	reviewer.Finding
+}
+
+// Journal is the record of the session: see package evidence.
+type Journal interface {
+	evidence.Journal
+	// Last returns the last event of the given types.
+	Last(types ...event.Type) (e event.Event, ok bool)
+}
+
+// Landing is the landing of one change.
+type Landing struct {
+	Task     string
+	Session  string
+	Path     string // of the merge leaf
+	Journal  Journal
+	Append   func(event.Event, any) error // to the journal
+	Host     Host
+	Work     Work
+	Approver string // approves merges without asking a person; may be empty
+}
+
+// A Wait is the error of a landing that waits for the host or for a person.
+type Wait struct {
+	Reason event.WaitReason
+	Detail string
+	Next   string // the coven command that continues
+}
+
+func (w *Wait) Error() string { return "waiting (" + string(w.Reason) + "): " + w.Detail }
+
+func (l *Landing) emit(t event.Type, data any) error {
+	return l.Append(event.Event{Type: t, Path: l.Path}, data)
+}
+
+func (l *Landing) warn(text string) error { return l.emit(event.Warning, event.Text{Text: text}) }
+
+// Run publishes the change, and acts on the state of its pull request. The landing ends when the pull request is merged, or needs an
+// agent or a person. Until then Run returns a *Wait.
+func (l *Landing) Run(ctx context.Context) (event.Result, error) {
+	pr, err := l.unchanged(ctx)
+	if err != nil {
+		return event.Result{}, err
+	}
+	if pr.Tip == "" || l.reopens(pr) {
+		var result event.Result
+		if pr, result, err = l.publish(ctx, ""); err != nil || pr.Tip == "" {
+			return result, err
+		}
+	}
+	for range 3 { // publishing or merging changes the state
+		if last, ok := l.lastPull(); ok {
+			pr = last
+		}
+		state, err := l.Host.State(ctx, pr)
+		if err != nil {
+			return event.Result{}, err
+		}
+		result, again, err := l.follow(ctx, pr, state)
+		if err != nil || !again {
+			return result, err
+		}
+	}
+	return event.Result{}, &Wait{Reason: event.WaitMerge, Next: "resume", Detail: pullName(pr) + " was updated"}
+}
+
+// published returns the last publication of the change. It is zero if there is none, or if the worktree has changed since.
+func (l *Landing) unchanged(ctx context.Context) (event.PullRequest, error) {
+	pr, ok := l.lastPull()
+	if !ok {
+		return pr, nil
+	}
+	tip, err := l.Work.Tip(ctx)
+	if err != nil {
+		return pr, err
+	}
+	tree, err := l.Work.Tree(ctx)
+	if err != nil || tip != pr.Tip || tree != pr.Tree {
+		return event.PullRequest{}, err
+	}
+	return pr, nil
+}
+
+// lastPull returns the last publication since the last landing.
+func (l *Landing) lastPull() (pr event.PullRequest, ok bool) {
+	e, ok := l.Journal.Last(event.PullPublished, event.LandDone)
+	if !ok || e.Type == event.LandDone {
+		return pr, false
+	}
+	return event.As[event.PullRequest](e), true
+}
+
+// reopens reports whether a person has resumed the session after its branch was deleted on the host: then it is published again.
+func (l *Landing) reopens(pr event.PullRequest) bool {
+	seen, ok := l.Journal.Last(event.PullSeen)
+	resumed, _ := l.Journal.Last(event.SessionResumed)
+	return ok && resumed.Seq > seen.Seq && event.As[event.PullState](seen).Detail == branchDeleted(pr)
+}
+
+// publish brings the branch up to date, runs the checks on it, and publishes it, unless its tip is still the published one. If pr is zero, the
+// result is set, or there was nothing new to publish.
+func (l *Landing) publish(ctx context.Context, published string) (pr event.PullRequest, result event.Result, err error) {
+	candidate, result, err := l.Work.Prepare(ctx, published)
+	if err != nil || result.Error != "" || result.OK || candidate.Tip == published {
+		return pr, result, err
+	}
+	var known []string
+	for _, e := range l.Journal.All(event.PullPublished) {
+		known = append(known, event.As[event.PullRequest](e).Tip)
+	}
+	title, _, _ := strings.Cut(l.Work.Message(), "\n")
+	pr, err = l.Host.Publish(ctx, candidate, known, title, l.text(candidate))
+	if err != nil {
+		return event.PullRequest{}, result, err
+	}
+	if err := l.emit(event.PullPublished, pr); err != nil {
+		return pr, result, err
+	}
+	return pr, result, l.answerComments(ctx, pr)
+}
+
+// follow acts on the state of a pull request. again means that the state has changed thereby.
+func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State) (result event.Result, again bool, err error) {
+	p := published{pr: pr, State: state}
+	if err := l.observe(p); err != nil {
+		return result, false, err
+	}
+	switch state.State {
+	case forge.Merged:
+		result, err = l.mergedUpstream(p)
+		return result, false, err
+	case forge.Closed, forge.Gone:
+		return event.Result{Error: p.detail(), ErrorType: event.ErrorClosed, Next: p.afterClosing()}, false, nil
+	}
+	if state.Head != "" && state.Head != pr.Tip {
+		return result, false, l.waitForHead(p)
+	}
+	if result, ok, err := l.comments(state); ok || err != nil {
+		return result, false, err
+	}
+	failed, err := l.failedCheck(ctx, p)
+	if err != nil || failed.Error != "" {
+		return failed, false, err
+	}
+	if state.Mergeable == forge.Conflict || state.Mergeable == forge.Behind {
+		updated, result, err := l.publish(ctx, pr.Tip)
+		if err != nil || result.Error != "" || result.OK {
+			return result, false, err
+		}
+		if updated.Tip != "" {
+			return result, true, nil
+		}
+	}
+	return l.awaitMerge(ctx, p)
+}
+
+// observe records the state of a pull request if it has changed, and warns of checks whose result is not reliable.
+func (l *Landing) observe(p published) error {
+	now := event.PullState{State: string(p.State.State), Head: p.Head, Detail: p.detail()}
+	for _, check := range p.Checks {
+		now.Checks = append(now.Checks, event.PullCheck{Name: check.Name, Head: p.Head, Status: string(check.Status)})
+		if check.Status == forge.Passed && l.sawFailed(check.Name, p.Head) {
+			text := "check " + check.Name + " is flaky: it failed and passed on " + short(p.Head)
+			if !l.warned(text) {
+				if err := l.warn(text); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	last, ok := l.Journal.Last(event.PullSeen)
+	if seen := event.As[event.PullState](last); ok && seen.State == now.State && seen.Head == now.Head && seen.Detail == now.Detail && slices.Equal(seen.Checks, now.Checks) {
+		return nil
+	}
+	return l.emit(event.PullSeen, now)
+}
+
+// warned reports whether the session has recorded a warning.
+func (l *Landing) warned(text string) bool {
+	return slices.ContainsFunc(l.Journal.All(event.Warning), func(e event.Event) bool { return event.As[event.Text](e).Text == text })
+}
+
+// sawFailed reports whether a check was seen to fail on a commit.
+func (l *Landing) sawFailed(name, head string) bool {
+	failed := event.PullCheck{Name: name, Head: head, Status: string(forge.Failed)}
+	return slices.ContainsFunc(l.Journal.All(event.PullSeen), func(e event.Event) bool {
+		return slices.Contains(event.As[event.PullState](e).Checks, failed)
+	})
+}
+
+// mergedUpstream records that the pull request was merged.
+func (l *Landing) mergedUpstream(p published) (event.Result, error) {
+	landing := event.Landing{Target: p.pr.Target, Old: p.pr.Old, New: p.Commit, Tree: p.Tree, Strategy: engine.PullRequest, Tip: p.pr.Tip}
+	if !p.Contains {
+		landing.Tip = "" // the host merged another branch: what is here stays stored
+	}
+	if p.Tree != p.pr.Tree {
+		text := fmt.Sprintf("%s was merged as %s, whose tree differs from the one that coven checked: %s had other changes, or the branch had", pullName(p.pr), short(p.Commit), p.pr.Base)
+		if err := l.warn(text); err != nil {
+			return event.Result{}, err
+		}
+	}
+	return event.Result{OK: true, Commit: landing.New, Tree: landing.Tree, Output: "landed " + landing.New + " on " + landing.Target}, l.emit(event.LandDone, landing)
+}
+
+// waitForHead returns the wait for a branch on the host whose tip coven did not publish last.
+func (l *Landing) waitForHead(p published) *Wait {
+	for _, e := range l.Journal.All(event.PullPublished) {
+		if event.As[event.PullRequest](e).Tip == p.Head {
+			return &Wait{Reason: event.WaitCI, Next: "resume", Detail: pullName(p.pr) + ": the host has not seen the last push yet"}
+		}
+	}
+	w := &Wait{Reason: event.WaitMerge, Next: "resume"}
+	w.Detail = fmt.Sprintf("%s: somebody else pushed %s to %s", pullName(p.pr), short(p.Head), p.pr.Branch)
+	if !p.Contains {
+		w.Detail += " and removed commits of coven from it"
+	}
+	w.Detail += "; coven leaves that branch alone"
+	return w
+}
+
+// comments returns the result that asks the agent for the changes that comments on the pull request request. ok is false if there are none.
+func (l *Landing) comments(state State) (result event.Result, ok bool, err error) {
+	answer := event.MergeDecision{}
+	var authors []string
+	known := l.sentComments()
+	for _, comment := range state.Comments {
+		if known[comment.Remote] {
+			continue
+		}
+		answer.Changes = append(answer.Changes, comment.Finding)
+		answer.Remote = append(answer.Remote, comment.Remote)
+		answer.Comments = append(answer.Comments, comment.ID)
+		if !slices.Contains(authors, comment.By) {
+			authors = append(authors, comment.By)
+		}
+	}
+	if len(answer.Changes) == 0 {
+		return result, false, nil
+	}
+	answer.By = strings.Join(authors, ", ")
+	if err := l.emit(event.ReviewAnswered, answer); err != nil {
+		return result, false, err
+	}
+	return l.Work.Revision()
+}
+
+// sentComments returns the IDs of the comments on the host that the agent has got.
+func (l *Landing) sentComments() map[string]bool {
+	known := map[string]bool{}
+	for _, e := range l.Journal.All(event.ReviewAnswered) {
+		for _, id := range event.As[event.MergeDecision](e).Remote {
+			known[id] = true
+		}
+	}
+	return known
+}
+
+// answerComments answers the comments that led to a publication, once each.
+func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) error {
+	answered := map[string]bool{}
+	for _, e := range l.Journal.All(event.PullAnswered) {
+		answered[event.As[event.PullAnswer](e).Comment] = true
+	}
+	for _, e := range l.Journal.All(event.ReviewAnswered) {
+		decision := event.As[event.MergeDecision](e)
+		for i, id := range decision.Remote {
+			if answered[id] {
+				continue
+			}
+			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}
+			if err := l.Host.Reply(ctx, pr, id, answer.Text); err != nil {
+				if err := l.warn("a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error())); err != nil {
+					return err
+				}
+				continue
+			}
+			if err := l.emit(event.PullAnswered, answer); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// failedCheck returns the result for a check that has failed. Its first failure on a commit runs it again, because coven's own checks
+// have passed there.
+func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, error) {
+	failed := p.failed()
+	if len(failed) == 0 {
+		return event.Result{}, nil
+	}
+	for _, check := range failed {
+		rerun := event.PullCheck{Name: check.Name, Head: p.Head, Status: string(forge.Failed)}
+		if slices.ContainsFunc(l.Journal.All(event.PullRerun), func(e event.Event) bool { return event.As[event.PullCheck](e) == rerun }) {
+			continue
+		}
+		if err := l.emit(event.PullRerun, rerun); err != nil { // first: it must not run again and again
+			return event.Result{}, err
+		}
+		switch err := l.Host.Rerun(ctx, check); {
+		case err == nil:
+			return event.Result{}, &Wait{Reason: event.WaitCI, Next: "resume", Detail: pullName(p.pr) + ": " + check.Name + " failed and runs again, to see whether it is flaky"}
+		case !errors.Is(err, pluginerr.ErrUnsupported):
+			if err := l.warn(check.Name + " does not run again: " + oneline.Of(err.Error())); err != nil {
+				return event.Result{}, err
+			}
+		}
+	}
+	if p.pending() > 0 {
+		return event.Result{}, nil // others may fail, too, and are fixed together
+	}
+	result := event.Result{ErrorType: event.ErrorCI}
+	var names []string
+	for _, check := range failed {
+		names = append(names, check.Name)
+		log, err := l.Host.Log(ctx, check)
+		if err != nil {
+			log = "Its log could not be read: " + oneline.Of(err.Error())
+		}
+		result.Output += fmt.Sprintf("%s failed on the host of the pull request. %s\n%s\n", check.Name, check.Summary, strings.TrimSpace(log))
+	}
+	since, err := l.sinceGreen(ctx, p)
+	result.Output += since
+	result.Error = fmt.Sprintf("%s: %s failed on %s", pullName(p.pr), strings.Join(names, ", "), short(p.Head))
+	return result, err
+}
+
+// sinceGreen names the files that have changed since the last commit on which all checks passed on the host.
+func (l *Landing) sinceGreen(ctx context.Context, p published) (string, error) {
+	green := ""
+	for _, e := range l.Journal.All(event.PullSeen) {
+		seen := event.As[event.PullState](e)
+		if len(seen.Checks) > 0 && !slices.ContainsFunc(seen.Checks, func(c event.PullCheck) bool { return c.Status != string(forge.Passed) }) {
+			green = seen.Head
+		}
+	}
+	if green == "" || green == p.Head {
+		return "", nil
+	}
+	files, err := l.Work.Changed(ctx, green, p.Head)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("All checks passed on %s. Changed since then: %s\n", short(green), oneline.List(files)), nil
+}
+
+// awaitMerge merges the pull request if a person has approved that. Otherwise it returns the *Wait for the next change of its state.
+func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Result, again bool, err error) {
+	w := p.wait()
+	if w.Reason != event.WaitMerge || p.Mergeable != forge.Clean || p.State.State != forge.Open {
+		return result, false, w
+	}
+	since := int64(0)
+	if e, ok := l.Journal.Last(event.PullPublished); ok {
+		since = e.Seq
+	}
+	if _, approved := l.evidence().Approval(l.Path, since); !approved && l.Approver == "" {
+		return result, false, w
+	}
+	if err := l.Host.Merge(ctx, p.pr); err != nil {
+		w.Detail += "; the host did not merge it: " + oneline.Of(err.Error())
+		w.Next = "resume"
+		return result, false, w
+	}
+	return result, true, nil
+}
+
+// answerTo returns the answer to the i-th comment of a decision: the agent's own, or the summary of its work.
+func (l *Landing) answerTo(asked event.Event, decision event.MergeDecision, i int, pr event.PullRequest) string {
+	text := ""
+	for _, e := range l.Journal.All(event.StepCompleted) {
+		result := event.As[event.Result](e)
+		if e.Seq < asked.Seq || !event.IsRevise(e.Path) {
+			continue
+		}
+		answers, _ := result.Outputs["answers"].(map[string]any)
+		if own, ok := answers[decision.Comments[i]].(string); ok {
+			text = own
+		} else if text == "" {
+			text = result.Summary
+		}
+	}
+	return strings.TrimSpace(text + "\n\nThe branch is now at " + short(pr.Tip) + ".")
+}
+
+func (l *Landing) evidence() evidence.Evidence { return evidence.Evidence{Journal: l.Journal} }
