@@ -5,6 +5,7 @@
 package pulls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
-	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner"
@@ -38,11 +38,16 @@ const Poll = 30 * time.Second
 // maxPause limits the time between two attempts if the host does not answer.
 const maxPause = 10 * time.Minute
 
+// Plugins starts forge plugins: plugins.Host.
+type Plugins interface {
+	Forge(ctx context.Context, name string) (forge.Forge, error)
+}
+
 // Forge is the host of a repository.
 type Forge struct {
 	Repo   *worktree.Repo
 	Config config.Forge
-	Host   *plugins.Host
+	Host   Plugins
 	Hide   func(string) string // removes secrets from texts
 	Now    func() time.Time
 }
@@ -274,7 +279,11 @@ func (f *Forge) ask(ctx context.Context, l location, query forge.Query) (forge.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	return client.Poll(ctx, query)
+	report, err := client.Poll(ctx, query)
+	for i := range report.Changed {
+		report.Changed[i].Version = cmp.Or(report.Changed[i].Version, "1") // an empty one means unknown
+	}
+	return report, err
 }
 
 // pause returns how long to wait before the next question, so that coven uses at most half of what is left of the account's limit.

@@ -1,0 +1,288 @@
+package pulls
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/forge"
+	"github.com/coven-run/coven/plugins/pluginerr"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+)
+
+// host is a host in memory.
+type host struct {
+	mu     sync.Mutex
+	pulls  map[int]forge.PullRequest
+	polls  int
+	asked  []forge.Query
+	limit  forge.Limit
+	err    error
+	opened []forge.Request
+	acts   []string
+}
+
+func (h *host) Forge(context.Context, string) (forge.Forge, error) { return h, nil }
+
+func (h *host) Open(_ context.Context, r forge.Request) (forge.PullRequest, error) {
+	h.opened = append(h.opened, r)
+	return forge.PullRequest{Number: 7, URL: "http://host/7"}, h.err
+}
+
+func (h *host) Poll(_ context.Context, q forge.Query) (forge.Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.polls++
+	h.asked = append(h.asked, q)
+	if h.err != nil {
+		return forge.Report{}, h.err
+	}
+	report := forge.Report{Version: fmt.Sprint("v", h.polls), Limit: h.limit}
+	for _, k := range q.Known {
+		if p, ok := h.pulls[k.Number]; ok && p.Version != k.Version {
+			report.Changed = append(report.Changed, p)
+		}
+	}
+	return report, nil
+}
+
+func (h *host) Log(context.Context, forge.Repository, forge.Check, int) (string, error) {
+	return "a token-secret in a log", nil
+}
+
+func (h *host) Rerun(_ context.Context, _ forge.Repository, c forge.Check) error {
+	h.acts = append(h.acts, "rerun "+c.ID)
+	return nil
+}
+
+func (h *host) Reply(_ context.Context, _ forge.Repository, r forge.Reply) error {
+	h.acts = append(h.acts, "reply "+r.Text)
+	return nil
+}
+
+func (h *host) Merge(_ context.Context, _ forge.Repository, m forge.Merge) (string, error) {
+	h.acts = append(h.acts, fmt.Sprintf("merge %d %s", m.Number, m.Head))
+	return "", nil
+}
+
+// bench is a clone with a host whose clock stands still.
+type bench struct {
+	*Forge
+	host *host
+	now  time.Time
+	dir  string
+}
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	top := t.TempDir()
+	git(t, top, "init", "-q", "--bare", "o/r.git")
+	dir := filepath.Join(top, "clone")
+	git(t, top, "clone", "-q", "o/r.git", "clone")
+	git(t, dir, "switch", "-qc", "main")
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git(t, dir, "add", "-A")
+	git(t, dir, "commit", "-qm", "first")
+	git(t, dir, "push", "-q", "origin", "main")
+	repo, err := worktree.Open(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{host: &host{pulls: map[int]forge.PullRequest{}}, now: time.Unix(1_000_000_000, 0), dir: dir}
+	b.Forge = &Forge{
+		Repo: repo, Host: b.host, Now: func() time.Time { return b.now }, Config: config.Forge{Plugin: "x", Repository: "o/r"},
+		Hide: func(text string) string { return strings.ReplaceAll(text, "token-secret", "***") },
+	}
+	return b
+}
+
+func pr(number int) event.PullRequest {
+	return event.PullRequest{Number: number, Target: "refs/remotes/origin/main", Remote: "origin", Branch: "coven/t", Base: "main", Tip: "t"}
+}
+
+// A hundred tasks need one call for each poll, whoever asks, and a poll is not more frequent than Poll. Nothing else is asked for the known ones.
+func TestPolls(t *testing.T) {
+	b := newBench(t)
+	var all []event.PullRequest
+	for n := 1; n <= 100; n++ {
+		b.host.pulls[n] = forge.PullRequest{Number: n, Version: "1", State: forge.Open}
+		all = append(all, pr(n))
+	}
+	changed, err := b.Changed(t.Context(), all)
+	if err != nil || len(changed) != 100 || b.host.polls != 1 {
+		t.Fatalf("%d changed after %d polls: %v", len(changed), b.host.polls, err)
+	}
+	for _, p := range all {
+		if _, err := b.State(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.host.limit = forge.Limit{Total: 5000, Remaining: 5000, Reset: b.now.Add(time.Hour), Cost: 2}
+	for range 3600 / 20 { // three times a minute, for an hour, by three coven processes
+		for range 3 {
+			other := *b.Forge
+			if changed, err := other.Changed(t.Context(), all); err != nil || len(changed) > 0 {
+				t.Fatalf("%v, %v", changed, err)
+			}
+		}
+		b.now = b.now.Add(20 * time.Second)
+	}
+	if b.host.polls > 121 || b.host.polls < 85 {
+		t.Errorf("%d polls in an hour", b.host.polls)
+	}
+	last := b.host.asked[len(b.host.asked)-1]
+	if last.Version == "" || len(last.Known) != 100 || slices.ContainsFunc(last.Known, func(k forge.Known) bool { return k.Version != "1" }) {
+		t.Errorf("%+v", last)
+	}
+	b.host.pulls[42] = forge.PullRequest{Number: 42, Version: "2", State: forge.Merged}
+	b.now = b.now.Add(time.Minute)
+	if changed, err := b.Changed(t.Context(), all); err != nil || !slices.Equal(changed, []int{42}) {
+		t.Errorf("%v, %v", changed, err)
+	}
+}
+
+// Polls become rarer when the account's limit is nearly used, and stop until the end of a limit that is reached. Failures double the pause.
+func TestPollsLess(t *testing.T) {
+	b := newBench(t)
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
+	next := func(want time.Duration) {
+		t.Helper()
+		_, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)})
+		if got := read(b.Repo.Root).Next.Sub(b.now); got.Round(time.Second) != want {
+			t.Errorf("the next poll is in %s, not in %s", got, want)
+		}
+		b.now = b.now.Add(want)
+	}
+	next(Poll)
+	b.host.limit = forge.Limit{Total: 5000, Remaining: 40, Reset: b.now.Add(20 * time.Minute), Cost: 2}
+	next(2 * time.Minute)
+	b.host.limit = forge.Limit{Total: 5000, Remaining: 1, Reset: b.now.Add(20 * time.Minute), Cost: 2}
+	next(20 * time.Minute)
+	b.host.limit = forge.Limit{Until: b.now.Add(7 * time.Minute)}
+	next(7 * time.Minute)
+	b.host.limit, b.host.err = forge.Limit{}, fmt.Errorf("502: %w", pluginerr.ErrTransient)
+	next(time.Minute)
+	next(2 * time.Minute)
+	next(4 * time.Minute)
+	next(8 * time.Minute)
+	next(10 * time.Minute)
+	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}); err == nil || !strings.Contains(err.Error(), "502") {
+		t.Errorf("the problem is %v", err)
+	}
+	b.host.err = nil
+	b.now = b.now.Add(time.Hour)
+	next(Poll)
+}
+
+// A version is only used if its report is stored: damage makes the next poll complete.
+func TestDamagedStore(t *testing.T) {
+	b := newBench(t)
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
+	if _, err := b.State(t.Context(), pr(1)); err != nil {
+		t.Fatal(err)
+	}
+	for _, damage := range []string{"", "{", "[]", `{"v":2}`, `{"v":1,"pulls":{"1":null}}`, `{"v":1,"repository":{"host":"else","path":"a/b"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}`} {
+		if err := os.WriteFile(filepath.Join(b.Repo.Root, Dir, File), []byte(damage), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b.now = b.now.Add(time.Minute)
+		state, err := b.State(t.Context(), pr(1))
+		if last := b.host.asked[len(b.host.asked)-1]; err != nil || state.State != forge.Open || last.Version != "" || last.Known[0].Version != "" {
+			t.Errorf("%q: %+v, %v, asked %+v", damage, state, err, last)
+		}
+	}
+}
+
+// After coven has changed a pull request, its state is asked for at once, unless the account's limit is reached.
+func TestStale(t *testing.T) {
+	b := newBench(t)
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
+	state := func() string {
+		s, err := b.State(t.Context(), pr(1))
+		return fmt.Sprintf("%s %v, %d polls", s.State, err, b.host.polls)
+	}
+	if got := state() + "; " + state(); got != "open <nil>, 1 polls; open <nil>, 1 polls" {
+		t.Error(got)
+	}
+	if err := b.Merge(t.Context(), pr(1)); err != nil {
+		t.Fatal(err)
+	}
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "2", State: forge.Merged}
+	if got := state(); got != "merged <nil>, 2 polls" {
+		t.Error(got)
+	}
+	b.host.limit = forge.Limit{Until: b.now.Add(time.Hour)}
+	_ = b.Rerun(t.Context(), pr(1), forge.Check{ID: "5"})
+	if got := state(); !strings.Contains(got, "waiting (merge): this machine: the limit of your account is reached") || b.host.polls != 3 {
+		t.Error(got)
+	}
+	if got := state(); !strings.Contains(got, "limit") || b.host.polls != 3 {
+		t.Error("the limit is ignored: " + got)
+	}
+	if text, err := b.Log(t.Context(), pr(1), forge.Check{}); err != nil || text != "a *** in a log" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply ***"}) {
+		t.Errorf("%q", b.host.acts)
+	}
+}
+
+// A branch is pushed with a lease: commits of others stay, and own ones are replaced.
+func TestPublish(t *testing.T) {
+	b := newBench(t)
+	commit := func(text string, args ...string) string {
+		t.Helper()
+		git(t, b.dir, append([]string{"commit", "-q", "--allow-empty", "-m", text}, args...)...)
+		return git(t, b.dir, "rev-parse", "HEAD")
+	}
+	remote := func() string { return git(t, b.dir, "ls-remote", "-q", "origin", "refs/heads/coven/t") }
+	publish := func(tip string, known ...string) error {
+		_, err := b.Publish(t.Context(), event.Landing{Target: "refs/remotes/origin/main", Tip: tip, Tree: "t"}, "coven/t", known, "Title token-secret", "Text token-secret")
+		return err
+	}
+	one := commit("one")
+	if err := publish(one); err != nil || !strings.HasPrefix(remote(), one) {
+		t.Fatalf("%v, %s", err, remote())
+	}
+	if r := b.host.opened[0]; r.Title != "Title ***" || r.Text != "Text ***" || r.Head != "coven/t" || r.Base != "main" || r.HeadPath != "" || r.Repository.Path != "o/r" {
+		t.Errorf("%+v", r)
+	}
+	rewritten := commit("two", "--amend")
+	if err := publish(rewritten); err == nil || !strings.HasPrefix(remote(), one) {
+		t.Errorf("%v: it replaced a commit that is not known", err)
+	}
+	if err := publish(rewritten, one); err != nil || !strings.HasPrefix(remote(), rewritten) {
+		t.Errorf("%v, %s", err, remote())
+	}
+	git(t, b.dir, "push", "-q", "-f", "origin", one+":refs/heads/coven/t")
+	refused := (*runner.RefusedError)(nil)
+	if err := publish(rewritten, rewritten); err == nil || !strings.HasPrefix(remote(), one) {
+		t.Errorf("%v, %v: a commit of somebody else is gone", err, refused)
+	}
+	git(t, b.dir, "remote", "set-url", "origin", filepath.Join(t.TempDir(), "gone.git"))
+	if err := publish(rewritten); err == nil || len(b.host.opened) != 2 {
+		t.Errorf("%v: it was opened without a branch", err)
+	}
+}
