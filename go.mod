@@ -46,6 +46,7 @@ require (
 	github.com/coder/acp-go-sdk v0.13.5
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/moby/sys/mountinfo v0.7.2
+	github.com/vektah/gqlparser/v2 v2.5.64
 	rsc.io/qr v0.2.0
 )
 
@@ -53,6 +54,7 @@ require (
 	charm.land/lipgloss/v2 v2.0.5 // indirect
 	github.com/JohannesKaufmann/dom v0.3.1 // indirect
 	github.com/ProtonMail/go-crypto v1.1.6 // indirect
+	github.com/agnivade/levenshtein v1.2.2 // indirect
 	github.com/atotto/clipboard v0.1.4 // indirect
 	github.com/charmbracelet/colorprofile v0.4.3 // indirect
 	github.com/charmbracelet/ultraviolet v0.0.0-20261008173134-6b8d4baf91b4 // indirect
