@@ -596,6 +596,7 @@ var unbounded = map[string]string{
 	"internal/search/refresh.go":                 directory,
 	"internal/search/search.go":                  directory,
 	"internal/session/index.go":                  directory,
+	"internal/session/journal.go":                directory,
 	"internal/session/summary.go":                directory,
 	"internal/task/lock.go":                      directory,
 	"plugins/builtin/command/left.go":            ofKernel,

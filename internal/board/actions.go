@@ -87,7 +87,7 @@ func Actions() []Action {
 		{Key: "s", Name: "story", Inside: true, Reads: true, When: begun, Args: task("logs")},
 		{Key: "y", Name: "why", Inside: true, Reads: true, When: begun, Args: task("why")},
 		{Key: "p", Name: "approvals", Inside: true, Reads: true, Args: fixed("approvals", "list")},
-		{Key: "$", Name: "cost", Inside: true, Reads: true, Args: fixed("metrics")},
+		{Key: "$", Name: "cost", Inside: true, Reads: true, Args: fixed("cost")},
 		{Key: "n", Name: "new task", Inside: true, Args: fixed("task", "add")},
 		{Key: "R", Name: "run", Args: fixed("run")},
 	}

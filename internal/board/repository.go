@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
 )
 
 // Repository supplies the cards of a repository to a face, and starts the commands of the face.
@@ -98,6 +99,13 @@ func (r *Repository) All() ([]Card, error) {
 		cards[i] = cardOf(v, nil, r.Clock())
 	}
 	return cards, nil
+}
+
+// Charges returns what agents used at or after a time, without damaged sessions.
+func (r *Repository) Charges(since time.Time) ([]spending.Charge, error) {
+	all, broken := r.Project.Ledger.Since(since)
+	_, err := session.DamagedIn(broken)
+	return all, err
 }
 
 // ErrNoTask reports a task that has no session and is not on the board.

@@ -15,6 +15,16 @@ type Tokens struct {
 // model's cache were counted when they were written to it.
 func (t Tokens) New() int64 { return t.Input + t.Output + t.CacheWrite }
 
+// Add returns the sum of t and o.
+func (t Tokens) Add(o Tokens) Tokens {
+	return Tokens{t.Input + o.Input, t.Output + o.Output, t.CacheRead + o.CacheRead, t.CacheWrite + o.CacheWrite}
+}
+
+// Sub returns t without o.
+func (t Tokens) Sub(o Tokens) Tokens {
+	return Tokens{t.Input - o.Input, t.Output - o.Output, t.CacheRead - o.CacheRead, t.CacheWrite - o.CacheWrite}
+}
+
 // Price is the price of a million tokens of a model, in US dollars.
 type Price struct {
 	Model      string  `yaml:"model" need:"true" about:"a name, or a pattern: claude-sonnet-*"` // of path.Match

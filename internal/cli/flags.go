@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
 )
 
 // RemoveFlags adds the flags of commands that remove a worktree with ignored files.
@@ -74,4 +76,33 @@ func Age(text string) (age time.Duration, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// Since returns the time that the value of --since names, or the zero time if it is empty.
+func (a *App) Since(text, example string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	age, ok := Age(text)
+	if !ok {
+		return time.Time{}, exit.Usagef(example, "--since %q is no age: 12h, 7d or 2w", text)
+	}
+	return a.Now().Add(-age), nil
+}
+
+// DamagedJSON is an unreadable session in JSON output.
+type DamagedJSON struct {
+	Session string `json:"session_id"`
+	Reason  string `json:"reason"`
+}
+
+// ReportDamaged prints the damaged sessions in an error as warnings, and returns them for JSON and the remaining error.
+func (a *App) ReportDamaged(broken error) ([]DamagedJSON, error) {
+	damaged, err := session.DamagedIn(broken)
+	all := []DamagedJSON{} // not nil, for JSON
+	for _, d := range damaged {
+		all = append(all, DamagedJSON{d.Session, d.Err.Error()})
+		a.PrintDamaged([]session.View{d.View()})
+	}
+	return all, err
 }

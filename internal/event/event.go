@@ -9,6 +9,7 @@
 package event
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -174,6 +175,16 @@ var answering = lazyregexp.New(`^` + TurnStep + `\[\d+\]/` + AnswerStep + `#\d+$
 
 // IsAnswer reports whether path is the path of the agent in a turn of a chat.
 func IsAnswer(path string) bool { return answering.MatchString(path) }
+
+// AgentOf returns the name of the agent that an AgentStarted event is about. An agent of a reviewer that has no definition has
+// the name of the reviewer.
+func AgentOf(e Event) string {
+	name := cmp.Or(As[AgentStart](e).Agent, "build")
+	if reviewer := strings.TrimPrefix(e.Path[len(LeafOf(e.Path)):], "/"); reviewer != "" && name == "build" && !IsSpawned(e.Path) {
+		return reviewer
+	}
+	return name
+}
 
 // LeafOf returns the path of the leaf that path refers to or is inside of. The path of a reviewer's agent is
 // the path of the review followed by the name of the reviewer.

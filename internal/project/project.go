@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/search/embedding"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
 )
@@ -23,6 +24,7 @@ type Project struct {
 	Env     *Environment
 	Repo    *worktree.Repo
 	Finder  *session.Finder
+	Ledger  *spending.Ledger
 	Config  config.Config
 	Library *grimoires.Library
 	Tracker task.Tracker // nil if the repository has no readable tracker; see NoTasks
@@ -94,7 +96,7 @@ func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 }
 
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
-	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir()), embeddings: e.embeddings(cfg.Search.Embeddings)}
+	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Ledger: spending.NewLedger(repo.Root, cfg.Prices), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir()), embeddings: e.embeddings(cfg.Search.Embeddings)}
 	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.KeptFiles()}
 	repo.WorktreeDir, repo.BranchTemplate = e.expand(cfg.Worktree.Dir), e.branchTemplate(cfg.Worktree.Branch)
 	repo.ShareState()

@@ -29,7 +29,7 @@ import (
 const (
 	runDir    = ".coven/run"
 	indexFile = "sessions.index"
-	indexHead = "coven session index 1"
+	indexHead = "coven session index 2"
 )
 
 const (
@@ -85,7 +85,7 @@ func (s fileStamp) hash() uint64 {
 
 // index holds the lines of the index file, sorted by session ID. Lines are decoded on demand. The
 // fields of a line are separated by tabs: the hash of the stamp, the ID, the task, the status, start
-// and end in nanoseconds, and the cost.
+// and end in nanoseconds, the cost, and the grimoire, which may be empty.
 type index []string
 
 // readIndex returns the index, or nil if it is missing or damaged. The first line contains the
@@ -145,13 +145,13 @@ func (s Summary) line(at fileStamp) string {
 	}
 	return strings.Join([]string{
 		fmt.Sprintf("%016x", at.hash()), s.ID, s.Task, string(s.Status), strconv.FormatInt(s.Started.UnixNano(), 10), strconv.FormatInt(s.Ended.UnixNano(), 10),
-		strconv.FormatFloat(s.Cost, 'g', -1, 64),
+		strconv.FormatFloat(s.Cost, 'g', -1, 64), s.Grimoire,
 	}, "\t")
 }
 
 // summaryIn decodes a line.
 func summaryIn(line, root string) (s Summary, ok bool) {
-	var fields [7]string
+	var fields [8]string
 	for i := range fields {
 		field, rest, more := strings.Cut(line, "\t")
 		if fields[i], line = field, rest; more != (i < len(fields)-1) {
@@ -163,7 +163,7 @@ func summaryIn(line, root string) (s Summary, ok bool) {
 	cost, costErr := strconv.ParseFloat(fields[6], 64)
 	s = Summary{
 		ID: fields[1], Task: fields[2], Status: event.Status(fields[3]), Started: time.Unix(0, started).UTC(), Ended: time.Unix(0, ended).UTC(),
-		Cost: cost, root: root,
+		Cost: cost, Grimoire: fields[7], root: root,
 	}
 	return s, startErr == nil && endErr == nil && costErr == nil && s.indexable()
 }
@@ -172,9 +172,9 @@ func summaryIn(line, root string) (s Summary, ok bool) {
 // and whether a line can represent its summary.
 func (s Summary) indexable() bool {
 	exact := func(t time.Time) bool { return !t.IsZero() && time.Unix(0, t.UnixNano()).Equal(t) }
-	plain := func(text string) bool { return text != "" && !strings.ContainsFunc(text, unicode.IsControl) }
+	plain := func(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) }
 	return s.IsOver() && (s.Status == Completed || s.Status == Failed || s.Status == Cancelled) &&
-		exact(s.Started) && exact(s.Ended) && plain(s.ID) && plain(s.Task)
+		exact(s.Started) && exact(s.Ended) && s.ID != "" && s.Task != "" && plain(s.ID) && plain(s.Task) && plain(s.Grimoire)
 }
 
 // valid returns the lines whose journal has not changed. It compares the

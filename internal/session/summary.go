@@ -17,12 +17,13 @@ import (
 // Summary is the part of a session's view that lists and searches need. It is cheap even with
 // thousands of sessions, because of the index.
 type Summary struct {
-	ID      string
-	Task    string
-	Status  event.Status
-	Started time.Time
-	Ended   time.Time
-	Cost    float64 // in US dollars
+	ID       string
+	Task     string
+	Grimoire string
+	Status   event.Status
+	Started  time.Time
+	Ended    time.Time
+	Cost     float64 // in US dollars
 
 	root   string
 	view   *View   // nil until it is needed
@@ -31,7 +32,7 @@ type Summary struct {
 
 // SummaryOf returns the summary of a session.
 func SummaryOf(root string, v View) Summary {
-	return Summary{root: root, ID: v.ID, Task: v.Task, Status: v.Status, Started: v.Started, Ended: v.Ended, Cost: v.Used.USD, view: &v}
+	return Summary{root: root, ID: v.ID, Task: v.Task, Grimoire: v.Info.Grimoire, Status: v.Status, Started: v.Started, Ended: v.Ended, Cost: v.Used.USD, view: &v}
 }
 
 // Dir returns the directory of the session.

@@ -76,11 +76,8 @@ func (v *View) agentStarted(e event.Event) error {
 		return nil
 	}
 	entry := trace.Entry{
-		TraceID: e.TraceID, AgentName: cmp.Or(start.Agent, "build"), Path: event.LeafOf(e.Path), Reviewer: strings.TrimPrefix(e.Path[len(event.LeafOf(e.Path)):], "/"),
+		TraceID: e.TraceID, AgentName: event.AgentOf(e), Path: event.LeafOf(e.Path), Reviewer: strings.TrimPrefix(e.Path[len(event.LeafOf(e.Path)):], "/"),
 		SpawnedAt: e.Time, Status: string(Running), Model: v.Info.Model,
-	}
-	if entry.Reviewer != "" && start.Agent == "build" { // the reviewer's agent has no definition
-		entry.AgentName = entry.Reviewer
 	}
 	entry.ParentChain = []string{"user", entry.AgentName}
 	v.Trace = append(v.Trace, tracedRun{entry})

@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
@@ -27,6 +28,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"line":    func(text any) string { return printable(oneline.Of(fmt.Sprint(text))) },
 		"text":    func(text string) string { return visible(terminal.PrintableLines(text)) },
 		"cost":    board.Cost,
+		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
 		"path":    taskPath,
 		"step":    terminal.StepName,
 		"receipt": terminal.Receipt,
@@ -143,20 +145,20 @@ func (s *Server) showCosts(w http.ResponseWriter, _ *http.Request) {
 		s.fail(w, err)
 		return
 	}
+	charges, err := s.options.Source.Charges(f.Now.Add(-7 * 24 * time.Hour))
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
 	page := struct {
 		frame
-		Today, Week, Total float64
-		Rows               []spent
-	}{frame: f}
+		Today, Week spending.Sum
+		Total       float64
+		Rows        []spent
+	}{frame: f, Today: spending.Of(spending.On(f.Now, charges)), Week: spending.Of(charges)}
 	for _, c := range cards {
-		usd, since := c.Cost, f.Now.Sub(c.View.Updated)
+		usd := c.Cost
 		page.Total += usd
-		if since < 7*24*time.Hour {
-			page.Week += usd
-		}
-		if c.View.Updated.Local().Format(time.DateOnly) == f.Now.Local().Format(time.DateOnly) {
-			page.Today += usd
-		}
 		if c.View.Used.Tokens > 0 || usd > 0 {
 			page.Rows = append(page.Rows, spent{c, c.View.Updated.Local().Format(time.DateOnly), c.View.Used.Tokens})
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/coven-run/coven/internal/board"
 	"github.com/coven-run/coven/internal/control/review"
+	"github.com/coven-run/coven/internal/session/spending"
 )
 
 //go:embed assets
@@ -31,6 +32,8 @@ type Source interface {
 	Cards() ([]board.Card, error)
 	// All returns the cards of all sessions, the newest first.
 	All() ([]board.Card, error)
+	// Charges returns what agents used at or after a time, without damaged sessions.
+	Charges(since time.Time) ([]spending.Charge, error)
 	// Find returns the card of a task by its ID, or board.ErrNoTask.
 	Find(task string) (board.Card, error)
 	// Review returns the review of a task's change, and the files of a part of it. If last is not empty, it is the tree of the

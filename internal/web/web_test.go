@@ -18,9 +18,12 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
+	"github.com/coven-run/coven/internal/session/usage"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
 
@@ -41,6 +44,14 @@ func (s *fakeSource) Cards() ([]board.Card, error) {
 }
 
 func (s *fakeSource) All() ([]board.Card, error) { return s.Cards() }
+
+func (s *fakeSource) Charges(time.Time) ([]spending.Charge, error) {
+	charge := func(ago time.Duration, usd float64) spending.Charge {
+		tokens := budget.Tokens{Input: 1000, CacheRead: 3000}
+		return spending.Charge{Session: "s4", Task: "app-4", Charge: usage.Charge{Time: s.time.Add(-ago), Path: "work#1", Tokens: tokens, USD: usd}}
+	}
+	return []spending.Charge{charge(48*time.Hour, 1), charge(0, 0.42)}, nil
+}
 
 func (s *fakeSource) Find(task string) (board.Card, error) {
 	cards, _ := s.Cards()
@@ -349,7 +360,7 @@ func TestCosts(t *testing.T) {
 	s.source.cards = append(s.source.cards, old)
 	s.source.mu.Unlock()
 	text := s.get("/costs", http.StatusOK)
-	for _, want := range []string{"<dt>Today</dt><dd>$0.42<", "<dt>Seven days</dt><dd>$0.42<", "<dt>All sessions</dt><dd>$2.42<", "/task/app-0", "12.0k tok"} {
+	for _, want := range []string{"<dt>Today</dt><dd>$0.42, 75% from the cache<", "<dt>Seven days</dt><dd>$1.42, ", "<dt>All sessions</dt><dd>$2.42<", "/task/app-0", "12.0k tok"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

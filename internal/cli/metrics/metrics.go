@@ -1,4 +1,4 @@
-// Package metrics holds the command coven metrics.
+// Package metrics holds the commands that show numbers from the records of sessions: cost and metrics.
 package metrics
 
 import (
@@ -10,7 +10,6 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control/metrics"
-	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
@@ -25,30 +24,22 @@ type options struct {
 
 // metricsJSON is the output of metrics --json.
 type metricsJSON struct {
-	Since    time.Time       `json:"since,omitzero"`
-	Sessions int             `json:"sessions"` // with counted runs
-	Agents   []metrics.Agent `json:"agents"`
-	Damaged  []damagedJSON   `json:"damaged"`
-
-	unread []session.View
-}
-
-// damagedJSON is an unreadable session, which does not count.
-type damagedJSON struct {
-	Session string `json:"session_id"`
-	Reason  string `json:"reason"`
+	Since    time.Time         `json:"since,omitzero"`
+	Sessions int               `json:"sessions"` // with counted runs
+	Agents   []metrics.Agent   `json:"agents"`
+	Damaged  []cli.DamagedJSON `json:"damaged"`
 }
 
 // NewMetrics returns the command coven metrics.
 func NewMetrics(a *cli.App) *cobra.Command {
 	o := &options{app: a}
 	cmd := &cobra.Command{
-		Use: "metrics", Short: "Show how agents do: success, duration, tokens, cost, approvals", Args: cobra.NoArgs,
+		Use: "metrics", Short: "Show how agents do: success, duration, approvals", Args: cobra.NoArgs,
 		Long: `Show how agents do, from the records of sessions: each agent of steps (primary), and each that another
 agent or a person started (subagent). A run is an agent step that has a result, or a subagent that
 has ended. P50 and P95 are durations that half of the runs and 95 of 100 do not exceed. APPROVED is how
 many of its questions about tool calls were approved, REFLECTED how many of its evaluated runs
-passed in the end; both say of how many.
+passed in the end; both say of how many. Their usage: coven cost --by agent.
 
 Sessions whose records are damaged do not count and are named.`,
 		Example: `  coven metrics --since 7d
@@ -70,13 +61,10 @@ Sessions whose records are damaged do not count and are named.`,
 
 // measure reads the sessions.
 func (o *options) measure(p *project.Project) (metricsJSON, error) {
-	found := metricsJSON{Damaged: []damagedJSON{}}
-	if o.since != "" {
-		age, ok := cli.Age(o.since)
-		if !ok {
-			return found, exit.Usagef("coven metrics --since 7d", "--since %q is no age: 12h, 7d or 2w", o.since)
-		}
-		found.Since = p.Env.Now().Add(-age)
+	since, err := o.app.Since(o.since, "coven metrics --since 7d")
+	found := metricsJSON{Since: since}
+	if err != nil {
+		return found, err
 	}
 	all, broken := p.Finder.Summaries()
 	var runs []metrics.Run
@@ -84,27 +72,20 @@ func (o *options) measure(p *project.Project) (metricsJSON, error) {
 		if s.IsOver() && s.Ended.Before(found.Since) {
 			continue
 		}
-		own, err := o.runsOf(p, s, found.Since)
+		own, err := o.runsOf(s, found.Since)
 		broken = errors.Join(broken, err)
 		if len(own) > 0 {
 			found.Sessions++
 		}
 		runs = append(runs, own...)
 	}
-	damaged, err := session.DamagedIn(broken)
-	if err != nil {
-		return found, err
-	}
-	for _, d := range damaged {
-		found.Damaged = append(found.Damaged, damagedJSON{d.Session, d.Err.Error()})
-		found.unread = append(found.unread, d.View())
-	}
 	found.Agents = metrics.Of(runs)
-	return found, nil
+	found.Damaged, err = o.app.ReportDamaged(broken)
+	return found, err
 }
 
 // runsOf returns the runs of a session that the flags select.
-func (o *options) runsOf(p *project.Project, s session.Summary, since time.Time) ([]metrics.Run, error) {
+func (o *options) runsOf(s session.Summary, since time.Time) ([]metrics.Run, error) {
 	view, err := s.View()
 	if err != nil {
 		return nil, err
@@ -114,7 +95,7 @@ func (o *options) runsOf(p *project.Project, s session.Summary, since time.Time)
 		return nil, &session.DamagedError{Session: s.ID, Dir: s.Dir(), Task: s.Task, Started: s.Started, Err: err}
 	}
 	var own []metrics.Run
-	for _, r := range metrics.Runs(view, events, p.Config.Prices) {
+	for _, r := range metrics.Runs(view, events) {
 		if !r.Ended.Before(since) && (o.agent == "" || r.Agent == o.agent) {
 			own = append(own, r)
 		}
@@ -123,16 +104,15 @@ func (o *options) runsOf(p *project.Project, s session.Summary, since time.Time)
 }
 
 func (o *options) print(found metricsJSON) error {
-	o.app.PrintDamaged(found.unread)
 	if o.asJSON {
 		return o.app.PrintJSON(found)
 	}
 	if len(found.Agents) == 0 {
 		return o.app.Printf("%s\n", o.nothing())
 	}
-	return cli.PrintTable(o.app, "AGENT\tKIND\tRUNS\tSUCCESS\tP50\tP95\tTOKENS\tCOST\tAPPROVED\tREFLECTED", found.Agents, func(a metrics.Agent) string {
-		return fmt.Sprintf("%s\t%s\t%d\t%.0f%%\t%s\t%s\t%d\t$%.2f\t%s\t%s",
-			terminal.Printable(a.Agent), a.Kind, a.Runs, 100*a.Success, took(a.P50), took(a.P95), a.Tokens, a.CostUSD,
+	return cli.PrintTable(o.app, "AGENT\tKIND\tRUNS\tSUCCESS\tP50\tP95\tAPPROVED\tREFLECTED", found.Agents, func(a metrics.Agent) string {
+		return fmt.Sprintf("%s\t%s\t%d\t%.0f%%\t%s\t%s\t%s\t%s",
+			terminal.Printable(a.Agent), a.Kind, a.Runs, 100*a.Success, took(a.P50), took(a.P95),
 			share(a.Approvals.Rate, a.Approvals.Answered), share(a.Reflection.Rate, a.Reflection.Runs))
 	})
 }

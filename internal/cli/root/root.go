@@ -68,7 +68,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.RunE = screenOrHelp(a, ui)
 	group(root, "Run tasks:", run.NewRun(a), task.NewTask(a), chat.NewChat(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a), screen.NewSnooze(a))
-	group(root, "Inspect:", ui, page.NewWeb(a), overview, status.NewWhy(a), review.NewDiff(a), verify.NewVerify(a), logs.NewLogs(a), attach.NewAttach(a), page.NewOpen(a), metrics.NewMetrics(a))
+	group(root, "Inspect:", ui, page.NewWeb(a), overview, status.NewWhy(a), review.NewDiff(a), verify.NewVerify(a), logs.NewLogs(a), attach.NewAttach(a), page.NewOpen(a), metrics.NewCost(a), metrics.NewMetrics(a))
 	group(root, "Recover and clean up:", snapshots.NewSnapshots(a), snapshots.NewRevert(a), rescue.NewRescue(a), worktree.NewWorktree(a), disk.NewDu(a), disk.NewGC(a))
 	group(root, "Agents and workflows:", grimoire.NewGrimoires(a), grimoire.NewPrompts(a), agents.NewAgents(a), skills.NewSkills(a), tools.NewTools(a), permissions.NewPermissions(a), plugin.NewPlugins(a), mcp.NewMCP(a), sessions.NewSessions(a))
 	group(root, "Set up:", setup.NewInit(a), doctor.NewDoctor(a), setup.NewConfig(a), trust.NewTrust(a), setup.NewVersion(a))

@@ -45,6 +45,8 @@ var flagCases = map[string]flagCase{
 	"coven chat --model":                {args: []string{"-m", "x"}, absurd: []string{"sonet"}, code: exit.Usage},
 	"coven approvals deny --reason":     {args: []string{"1"}, meaning: "what the agent is told"},
 	"coven approvals modify --input":    {args: []string{"1"}, absurd: []string{"", "x", "[1]", "null"}, code: exit.Usage},
+	"coven cost --by":                   {absurd: []string{"", "hour"}, code: exit.Usage},
+	"coven cost --since":                {absurd: []string{"30", "-1d", "1y", "99999999d"}, code: exit.Usage},
 	"coven metrics --agent":             {meaning: "any agent; unknown ones have no runs"},
 	"coven metrics --since":             {absurd: []string{"30", "-1d", "1y", "99999999d"}, code: exit.Usage},
 	"coven sessions new --agent":        {absurd: []string{"buidl"}, code: exit.Usage},

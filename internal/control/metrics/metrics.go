@@ -1,5 +1,5 @@
 // Package metrics computes the performance of agents from the records of sessions: their success, duration,
-// usage, and approval by people and evaluators.
+// and approval by people and evaluators. Package spending adds up their usage.
 //
 // Rules. A run is an agent step with a result, or a subagent that has ended. A subagent counts for itself,
 // and not for the agent that started it. A percentile is the smallest duration that at least that share of
@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/agent/spawn"
-	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/session/usage"
 )
 
 // The kinds of runs.
@@ -31,19 +29,15 @@ type Run struct {
 	Ended     time.Time
 	Duration  time.Duration // at work
 	Succeeded bool
-	Input     int64 // tokens, with those of the cache
-	Output    int64 // tokens
-	CostUSD   float64
 	Answered  int // questions about tool calls that have an answer
 	Approved  int // number of them that were approved
 	Attempts  int // attempts judged by an evaluator; 0 if the work is not evaluated
 	Passed    bool
 }
 
-// Runs returns the runs of a session in the order of their ends. It computes the costs that a CLI did not
-// report from prices.
-func Runs(v session.View, events []event.Event, prices budget.Prices) []Run {
-	s := steps{open: map[string]*step{}, book: usage.New(prices)}
+// Runs returns the runs of a session in the order of their ends.
+func Runs(v session.View, events []event.Event) []Run {
+	s := steps{open: map[string]*step{}}
 	for _, e := range events {
 		s.take(e)
 	}
@@ -54,7 +48,7 @@ func Runs(v session.View, events []event.Event, prices budget.Prices) []Run {
 		}
 		r := Run{
 			Agent: sub.Agent, Kind: Subagent, Ended: sub.Ended, Duration: time.Duration(sub.Duration) * time.Millisecond,
-			Succeeded: sub.Status == session.Completed, Input: sub.Tokens.Input, Output: sub.Tokens.Output, CostUSD: sub.CostUSD,
+			Succeeded: sub.Status == session.Completed,
 		}
 		r.Attempts = len(sub.Reflection)
 		r.Passed = r.Attempts > 0 && sub.Reflection[r.Attempts-1].Passed
@@ -89,7 +83,6 @@ func (r *Run) answers(v session.View, asked func(session.Approval) bool) {
 // steps collects the runs of the agents of steps.
 type steps struct {
 	open  map[string]*step // by path
-	book  *usage.Usage
 	done  []Run
 	paths []string    // of done
 	from  []time.Time // when they started
@@ -99,8 +92,6 @@ type steps struct {
 type step struct {
 	agent   string
 	started time.Time
-	before  Run         // usage of its ended CLI runs
-	now     event.Usage // usage of the last CLI run
 }
 
 func (s *steps) take(e event.Event) {
@@ -112,11 +103,6 @@ func (s *steps) take(e event.Event) {
 	case event.AgentStarted:
 		if at := s.open[e.Path]; at != nil {
 			at.agent = event.As[event.AgentStart](e).Agent
-			at.close(s.book)
-		}
-	case event.AgentUsage:
-		if at := s.open[e.Path]; at != nil {
-			at.now = event.As[event.Usage](e)
 		}
 	case event.StepCompleted:
 		if at := s.open[e.Path]; at != nil {
@@ -125,20 +111,10 @@ func (s *steps) take(e event.Event) {
 	}
 }
 
-// close adds the usage of the last CLI run.
-func (t *step) close(book *usage.Usage) {
-	t.before.Input += t.now.Input + t.now.CacheRead + t.now.CacheWrite
-	t.before.Output += t.now.Output
-	t.before.CostUSD += book.Amount(t.now).USD
-	t.now = event.Usage{}
-}
-
 func (s *steps) complete(e event.Event, at *step) {
 	delete(s.open, e.Path)
 	result := event.As[event.Result](e)
-	at.close(s.book)
-	run := at.before
-	run.Agent, run.Kind = cmp.Or(result.Agent, at.agent, "build"), Primary
+	run := Run{Agent: cmp.Or(result.Agent, at.agent, "build"), Kind: Primary}
 	if run.Agent == spawn.User { // the step of coven spawn runs no model
 		return
 	}
@@ -156,10 +132,6 @@ type Agent struct {
 	Success   float64 `json:"success_rate"`
 	P50       int64   `json:"p50_ms"`
 	P95       int64   `json:"p95_ms"`
-	Input     int64   `json:"tokens_input"`
-	Output    int64   `json:"tokens_output"`
-	Tokens    int64   `json:"tokens"`
-	CostUSD   float64 `json:"cost_usd"`
 
 	Approvals  Approvals  `json:"approvals"`
 	Reflection Reflection `json:"reflection"`
@@ -203,7 +175,6 @@ func agentOf(name, kind string, runs []Run) Agent {
 		if r.Succeeded {
 			a.Succeeded++
 		}
-		a.Input, a.Output, a.CostUSD = a.Input+r.Input, a.Output+r.Output, a.CostUSD+r.CostUSD
 		a.Approvals.Answered += r.Answered
 		a.Approvals.Approved += r.Approved
 		if r.Attempts > 0 {
@@ -216,7 +187,7 @@ func agentOf(name, kind string, runs []Run) Agent {
 		took = append(took, r.Duration)
 	}
 	slices.Sort(took)
-	a.Tokens, a.Success = a.Input+a.Output, float64(a.Succeeded)/float64(a.Runs)
+	a.Success = float64(a.Succeeded) / float64(a.Runs)
 	a.P50, a.P95 = percentile(took, 50).Milliseconds(), percentile(took, 95).Milliseconds()
 	a.Approvals.Rate = rate(a.Approvals.Approved, a.Approvals.Answered)
 	a.Reflection.Rate = rate(a.Reflection.Passed, a.Reflection.Runs)

@@ -7,7 +7,9 @@
 package usage
 
 import (
+	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,7 @@ import (
 // Usage is the usage of a session so far.
 type Usage struct {
 	prices budget.Prices
+	charge func(Charge)             // may be nil
 	seen   int64                    // sequence number of the last event read
 	used   map[string]budget.Amount // by leaf path
 	open   leaf
@@ -28,15 +31,24 @@ type Usage struct {
 // leaf is a leaf that has started and has no result yet.
 type leaf struct {
 	path   string
-	at     time.Time                // when the current work began; zero if the session is not working on it
-	runs   budget.Amount            // usage of its finished agents, and working time before at
-	agents map[string]budget.Amount // usage of its running agents, by path: agents of reviewers run concurrently
+	at     time.Time           // when the current work began; zero if the session is not working on it
+	runs   budget.Amount       // usage of its finished agents, and working time before at
+	agents map[string]agentRun // its running agents, by path: agents of reviewers run concurrently
+	last   Charge              // to the agent that reported last
+}
+
+// agentRun is the last report of a running agent.
+type agentRun struct {
+	agent  string
+	model  string
+	tokens budget.Tokens
+	amount budget.Amount
 }
 
 func (l leaf) amount() budget.Amount {
 	sum := l.runs
 	for _, path := range slices.Sorted(maps.Keys(l.agents)) {
-		sum = sum.Add(l.agents[path])
+		sum = sum.Add(l.agents[path].amount)
 	}
 	return sum
 }
@@ -66,7 +78,7 @@ func (u *Usage) apply(e event.Event) {
 		u.work(e)
 	case e.Type == event.StepStarted:
 		u.close()
-		u.open = leaf{path: e.Path, at: e.Time, agents: map[string]budget.Amount{}}
+		u.open = leaf{path: e.Path, at: e.Time, agents: map[string]agentRun{}}
 	case e.Type == event.StepCompleted:
 		u.complete(e)
 	case isOpen && e.Type == event.SessionResumed:
@@ -88,13 +100,31 @@ func (u *Usage) work(e event.Event) {
 		u.pause(e.Time)
 		u.open.at = e.Time
 	case event.AgentStarted:
-		u.open.runs = u.open.runs.Add(u.open.agents[e.Path])
-		delete(u.open.agents, e.Path)
+		u.open.runs = u.open.runs.Add(u.open.agents[e.Path].amount)
+		u.open.agents[e.Path] = agentRun{agent: event.AgentOf(e)}
 	case event.AgentUsage:
 		var now event.Usage
 		if e.Decode(&now) == nil {
-			u.open.agents[e.Path] = u.Amount(now)
+			u.report(e, now)
 		}
+	}
+}
+
+// report processes an agent's usage since its start.
+func (u *Usage) report(e event.Event, now event.Usage) {
+	before := u.open.agents[e.Path]
+	run := agentRun{agent: before.agent, model: cmp.Or(now.Model, before.model), tokens: tokensOf(now), amount: u.Amount(now)}
+	u.open.agents[e.Path] = run
+	u.open.last = Charge{
+		Time: e.Time, Path: e.Path, Agent: run.agent, Model: run.model,
+		Tokens: run.tokens.Sub(before.tokens), USD: run.amount.USD - before.amount.USD,
+	}
+	u.notify(u.open.last)
+}
+
+func (u *Usage) notify(c Charge) {
+	if u.charge != nil {
+		u.charge(c)
 	}
 }
 
@@ -110,8 +140,19 @@ func (u *Usage) complete(e event.Event) {
 	if u.open.path != e.Path {
 		u.close()
 	}
+	u.correct(e, result.Used.USD-u.open.amount().USD)
 	u.open = leaf{}
 	u.used[e.Path] = u.used[e.Path].Add(result.Used)
+}
+
+// correct charges the difference between the cost in a leaf's result and the cost reported while it ran to its last agent. A
+// CLI reports the exact cost only when it ends.
+func (u *Usage) correct(e event.Event, usd float64) {
+	if math.Abs(usd) < 1e-9 { // a rounding error
+		return
+	}
+	last := u.open.last
+	u.notify(Charge{Time: e.Time, Path: cmp.Or(last.Path, e.Path), Agent: last.Agent, Model: last.Model, USD: usd})
 }
 
 // close ends a leaf without a result.
@@ -133,9 +174,13 @@ func (u *Usage) pause(at time.Time) {
 // Amount converts an agent's usage to a budget amount. If its CLI has
 // not reported a cost, the cost is computed from the prices.
 func (u *Usage) Amount(used event.Usage) budget.Amount {
-	tokens := budget.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
+	tokens := tokensOf(used)
 	cost, _ := u.prices.Cost(used.Model, tokens)
 	return budget.Amount{USD: max(cost, used.Cost), Tokens: tokens.New(), Turns: used.Turns}
+}
+
+func tokensOf(used event.Usage) budget.Tokens {
+	return budget.Tokens{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite}
 }
 
 // Cut returns the usage of an interrupted leaf so far.

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"encoding/json"
+	"math"
 	"testing"
 	"time"
 
@@ -52,9 +53,25 @@ func TestLedger(t *testing.T) {
 		{113, event.SessionWaiting, "", event.Waiting{Reason: "budget"}},
 	})
 	l := New(budget.Prices{Models: []budget.Price{{Model: "sonnet", Input: 3, Output: 15}}})
+	var charged []Charge
+	l.Charged(func(c Charge) { charged = append(charged, c) })
+	checkSum := func() {
+		t.Helper()
+		sum := 0.0
+		for _, c := range charged {
+			sum += c.USD
+		}
+		if want := l.Within("").USD; math.Abs(sum-want) > 1e-9 {
+			t.Errorf("charged %v of %v: %+v", sum, want, charged)
+		}
+	}
 	l.Read(events[:4])
 	l.Read(events)
 	l.Read(events) // reading the same events again changes nothing
+	checkSum()
+	if len(charged) != 4 || charged[2].USD != 3 || charged[2].Tokens.Input != 1_000_000 || charged[3].Agent != "build" || charged[3].Model != "other" {
+		t.Errorf("charges: %+v", charged)
+	}
 	cut := budget.Amount{USD: 6.5, Tokens: 3_000_000, Turns: 3, Wall: 8 * time.Second}
 	if got := l.Cut("l[1]/b#1"); got != cut {
 		t.Errorf("cut off: %+v", got)
@@ -85,6 +102,7 @@ func TestLedger(t *testing.T) {
 		more[i].Seq = int64(i + 1)
 	}
 	l.Read(more)
+	checkSum()
 	if got := l.Within("l"); got != (budget.Amount{USD: 9, Wall: 10 * time.Second}) {
 		t.Errorf("run twice: %+v", got)
 	}

@@ -1,0 +1,101 @@
+package spending
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coven-run/coven/internal/budget"
+)
+
+// Sum is the sum of charges.
+type Sum struct {
+	Runs      int     `json:"runs"`         // of agents: those of steps, of reviewers, and subagents
+	Input     int64   `json:"tokens_input"` // with those of the cache
+	CacheRead int64   `json:"tokens_cache_read"`
+	Output    int64   `json:"tokens_output"`
+	Cached    float64 `json:"cached"` // share of CacheRead in Input
+	CostUSD   float64 `json:"cost_usd"`
+}
+
+// Group is the sum of the charges with the same key.
+type Group struct {
+	Key string `json:"key"`
+	Sum
+}
+
+// Keys returns the names of the keys for By.
+func Keys() []string { return []string{"task", "agent", "model", "day"} }
+
+// keyOf returns the value of a key of a charge.
+func keyOf(c Charge, key string) string {
+	switch key {
+	case "task":
+		return c.Task
+	case "agent":
+		return cmp.Or(c.Agent, "unknown")
+	case "model":
+		return cmp.Or(c.Model, "unknown")
+	}
+	return c.Time.Local().Format(time.DateOnly)
+}
+
+// By groups charges by one of the Keys. Days are sorted, the newest first, other groups by their cost.
+func By(key string, all []Charge) []Group {
+	by := map[string][]Charge{}
+	for _, c := range all {
+		k := keyOf(c, key)
+		by[k] = append(by[k], c)
+	}
+	groups := []Group{} // not nil, for JSON
+	for k, charges := range by {
+		groups = append(groups, Group{k, Of(charges)})
+	}
+	slices.SortFunc(groups, func(a, b Group) int {
+		if key == "day" {
+			return strings.Compare(b.Key, a.Key)
+		}
+		return cmp.Or(cmp.Compare(b.CostUSD, a.CostUSD), strings.Compare(a.Key, b.Key))
+	})
+	return groups
+}
+
+// Of returns the sum of charges.
+func Of(all []Charge) (s Sum) {
+	var tokens budget.Tokens
+	runs := map[[2]string]bool{}
+	for _, c := range all {
+		runs[[2]string{c.Session, c.Path}] = true
+		tokens = tokens.Add(c.Tokens)
+		s.CostUSD += c.USD
+	}
+	s.Runs, s.Output, s.CacheRead = len(runs), tokens.Output, tokens.CacheRead
+	if s.Input = tokens.Input + tokens.CacheRead + tokens.CacheWrite; s.Input > 0 {
+		s.Cached = float64(s.CacheRead) / float64(s.Input)
+	}
+	return s
+}
+
+// On returns the charges on the local day of a time.
+func On(day time.Time, all []Charge) []Charge {
+	return slices.DeleteFunc(slices.Clone(all), func(c Charge) bool { return keyOf(c, "day") != day.Local().Format(time.DateOnly) })
+}
+
+// Day is the usage of all sessions of a repository on one local day.
+type Day struct {
+	Began time.Time
+	Ends  time.Time
+	Used  budget.Amount // US dollars and tokens, counted like a budget
+}
+
+// Day returns the usage on the day of now. Damaged sessions do not count.
+func (l *Ledger) Day(now time.Time) (Day, error) {
+	year, month, day := now.Local().Date()
+	d := Day{Began: time.Date(year, month, day, 0, 0, 0, 0, time.Local), Ends: time.Date(year, month, day+1, 0, 0, 0, 0, time.Local)}
+	all, err := l.Since(d.Began)
+	for _, c := range all {
+		d.Used = d.Used.Add(budget.Amount{USD: c.USD, Tokens: c.Tokens.New()})
+	}
+	return d, err
+}
