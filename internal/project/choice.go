@@ -7,6 +7,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
 	"github.com/coven-run/coven/internal/task"
 )
 
@@ -79,6 +80,8 @@ type Planned struct {
 	Grimoire string `json:"grimoire"`
 	Why      string `json:"grimoire_why"`
 	Problem  string `json:"problem,omitempty"` // why it cannot run
+	// Estimate is the expected cost. It is nil if too few sessions with the grimoire have ended.
+	Estimate *spending.Estimate `json:"estimate,omitempty"`
 
 	Continues bool `json:"-"` // a session of the task that can be resumed
 }

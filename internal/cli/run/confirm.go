@@ -8,7 +8,6 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins"
 )
 
@@ -21,6 +20,11 @@ func (o *runOptions) consent(ctx context.Context, p *project.Project, todo []pro
 	if err := admit(ctx, p.NeedsOfItems(todo, o.grimoire, o.provider)); err != nil {
 		return false, err
 	}
+	if o.app.Interactive && !o.json {
+		if err := o.printEstimates(p, todo); err != nil {
+			return false, err
+		}
+	}
 	return o.confirm(ctx, p, todo, limit)
 }
 
@@ -29,7 +33,7 @@ func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []pro
 	if o.yes || !o.app.Interactive || o.json {
 		return true, nil
 	}
-	e := estimateRun(p, todo, o.grimoire, limit, cmp.Or(o.width, p.Config.Run.MaxTasks))
+	e := extentOf(p, todo, o.grimoire, limit, cmp.Or(o.width, p.Config.Run.MaxTasks))
 	if !e.needsConfirmation() {
 		return true, nil
 	}
@@ -41,17 +45,9 @@ func (o *runOptions) confirm(ctx context.Context, p *project.Project, todo []pro
 	return strings.HasPrefix(answer, "y"), err
 }
 
-func costText(e estimate) string {
-	switch {
-	case e.Limited:
+func costText(e extent) string {
+	if e.Limited {
 		return "This costs at most " + e.Max.String() + "."
-	case e.Past.Sessions == 0:
-		return "Nothing limits the cost."
 	}
-	past := e.Past
-	if past.Max < 0.01 {
-		return fmt.Sprintf("Nothing limits the cost. The %s so far cost less than $0.01 each.", oneline.Count(past.Sessions, "session"))
-	}
-	return fmt.Sprintf("Nothing limits the cost. The %s so far cost $%.2f each on average, at most $%.2f: about $%.2f in all.",
-		oneline.Count(past.Sessions, "session"), past.Average, past.Max, past.Average*float64(e.Tasks))
+	return "Nothing limits the cost."
 }

@@ -31,6 +31,7 @@ func (o *runOptions) blocked(ctx context.Context, p project.Planned, item projec
 // list prints the tasks that would run.
 func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []project.Item, branch string) error {
 	code, tasks, running := exit.OK, []project.Planned{}, []string{}
+	costs := estimates{project: proj}
 	for _, item := range todo {
 		p, err := proj.WouldRun(item, o.grimoire)
 		if err != nil {
@@ -45,6 +46,7 @@ func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []pro
 			p.Problem, code = blocked.Error(), exit.Worse(code, exit.Code(blocked))
 		default:
 			running = append(running, item.Task.ID)
+			p.Estimate = costs.add(p.Grimoire)
 		}
 		tasks = append(tasks, p)
 	}
@@ -60,6 +62,11 @@ func (o *runOptions) list(ctx context.Context, proj *project.Project, todo []pro
 			text += "    CANNOT RUN: " + strings.ReplaceAll(terminal.PrintableLines(p.Problem), "\n", "\n    ") + "\n"
 		}
 		if err := o.app.Printf("%s", text); err != nil {
+			return err
+		}
+	}
+	for _, line := range costs.lines() {
+		if err := o.app.Printf("%s\n", line); err != nil {
 			return err
 		}
 	}

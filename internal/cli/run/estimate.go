@@ -1,44 +1,40 @@
 package run
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session/spending"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 // maxUnconfirmed is the number of tasks that run without confirmation.
 const maxUnconfirmed = 5
 
-// estimate is the possible cost of running tasks.
-type estimate struct {
+// extent is the number and the possible cost of tasks to run.
+type extent struct {
 	Tasks  int
 	AtOnce int
 	// Max is the maximum cost of the tasks. It is valid only if Limited is set.
 	Max     budget.Amount
 	Limited bool
-	Past    past // cost of earlier sessions; only if nothing limits these tasks
-}
-
-// past is the cost of earlier sessions, in US dollars.
-type past struct {
-	Sessions     int // those with a cost
-	Average, Max float64
 }
 
 // needsConfirmation reports whether to ask the user before the tasks run: there are many of them, or
 // nothing limits their cost.
-func (e estimate) needsConfirmation() bool {
+func (e extent) needsConfirmation() bool {
 	return e.Tasks > maxUnconfirmed || e.Tasks > 0 && !e.Limited
 }
 
-// estimateRun estimates the cost of tasks. limit is the budget of all tasks together; if it is zero, the
+// extentOf returns the extent of tasks. limit is the budget of all tasks together; if it is zero, the
 // budgets of their grimoires count.
-func estimateRun(p *project.Project, items []project.Item, grimoire string, limit budget.Amount, atOnce int) estimate {
-	e := estimate{Tasks: len(items), AtOnce: min(atOnce, len(items)), Max: limit, Limited: true}
+func extentOf(p *project.Project, items []project.Item, grimoire string, limit budget.Amount, atOnce int) extent {
+	e := extent{Tasks: len(items), AtOnce: min(atOnce, len(items)), Max: limit, Limited: true}
 	if limit == (budget.Amount{}) {
 		e.Max, e.Limited = maxCost(p, items, grimoire)
-	}
-	if !e.Limited {
-		e.Past = pastCost(p)
 	}
 	return e
 }
@@ -66,16 +62,60 @@ func maxCost(p *project.Project, items []project.Item, grimoire string) (total b
 	return budget.Sum(all), limited
 }
 
-func pastCost(p *project.Project) past {
-	all, _ := p.Finder.Summaries() // the cost of unreadable sessions is unknown
-	costs, sum := past{}, 0.0
-	for _, s := range all {
-		if cost := s.Cost; cost > 0 {
-			sum, costs.Max, costs.Sessions = sum+cost, max(costs.Max, cost), costs.Sessions+1
+// estimates are the estimated costs of a task, by grimoire.
+type estimates struct {
+	project *project.Project
+	names   []string // in the order of the first task
+	of      map[string]*spending.Estimate
+}
+
+// add returns the estimate for a grimoire. It is nil if too few sessions with that grimoire have ended.
+func (e *estimates) add(grimoire string) *spending.Estimate {
+	if slices.Contains(e.names, grimoire) {
+		return e.of[grimoire]
+	}
+	if e.of == nil {
+		e.of = map[string]*spending.Estimate{}
+	}
+	e.names = append(e.names, grimoire)
+	all, _ := e.project.Finder.Summaries() // the cost of unreadable sessions is unknown
+	if found, ok := spending.EstimateOf(all, grimoire); ok {
+		e.of[grimoire] = &found
+	}
+	return e.of[grimoire]
+}
+
+// lines describes the estimates, one per line.
+func (e *estimates) lines() (lines []string) {
+	for _, name := range e.names {
+		if found := e.of[name]; found != nil {
+			lines = append(lines, estimateText(name, *found))
 		}
 	}
-	if costs.Sessions > 0 {
-		costs.Average = sum / float64(costs.Sessions)
+	return lines
+}
+
+func estimateText(grimoire string, e spending.Estimate) string {
+	text := fmt.Sprintf("estimate for each task of %s, from the last %s: median %s, 90th percentile %s",
+		terminal.Printable(grimoire), oneline.Count(e.Sessions, "session"), budget.Amount{USD: e.Median}, budget.Amount{USD: e.P90})
+	if c := e.Calibration; c.Sessions > 0 {
+		text += fmt.Sprintf(" (%d of the last %s stayed within their estimated 90th percentile)", c.Within, oneline.Count(c.Sessions, "session"))
 	}
-	return costs
+	return text
+}
+
+// printEstimates prints the estimated costs of tasks.
+func (o *runOptions) printEstimates(p *project.Project, items []project.Item) error {
+	e := estimates{project: p}
+	for _, item := range items {
+		if choice, err := p.GrimoireOf(item.Task, o.grimoire); err == nil {
+			e.add(choice.Grimoire)
+		}
+	}
+	for _, line := range e.lines() {
+		if err := o.app.Printf("%s\n", line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -12,7 +12,7 @@ const (
 	// minSessions is the number of sessions below which there is no estimate.
 	minSessions = 5
 	// maxSessions is the number of the last sessions that an estimate uses, because prices, models and prompts change.
-	maxSessions = 100
+	maxSessions = 30
 	// maxCalibration is the number of the last sessions whose estimates are compared with their costs.
 	maxCalibration = 20
 )
