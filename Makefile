@@ -27,7 +27,7 @@ AXE := $(TOOLS)/mcp/node_modules/axe-core/axe.min.js
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -p=$(PACKAGES) -parallel=4
 
-.PHONY: build help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man bench speed speed-short fuzz clean
+.PHONY: build help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man release installed bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -163,6 +163,12 @@ unsteady: modules ## run the tests of what changed since the commit SINCE (HEAD~
 man: ## write the man pages of all commands to bin/man
 	$(GO) run ./internal/manual/man $(BIN)/man
 
+release: $(TOOLS)/bin/nfpm $(TOOLS)/bin/cyclonedx-gomod ## build archives, Debian packages, SBOMs and checksums of the commit in dist: PLATFORMS="linux/amd64" builds one
+	.ci/release dist $(PLATFORMS)
+
+installed: $(TOOLS)/bin/nfpm $(TOOLS)/bin/cyclonedx-gomod ## build the release twice and compare the bytes, install it in a new Debian root, and run the demo there
+	.ci/installed
+
 bench: ## run the benchmarks, each with its lower bound
 	$(GO) test -timeout 60m -run='^$$' -bench . -benchtime 1s ./...
 
@@ -177,8 +183,8 @@ speed-short: ## compare the most important of it, in less than two minutes
 fuzz: ## run each fuzz target for a while: make fuzz FUZZTIME=30s
 	.ci/fuzz $(or $(FUZZTIME),30s)
 
-clean: ## remove what make built and installed: bin and .tools
-	rm -rf $(BIN) $(TOOLS) examples/plugins/reviewer-node/node_modules
+clean: ## remove what make built and installed: bin, dist and .tools
+	rm -rf $(BIN) dist $(TOOLS) examples/plugins/reviewer-node/node_modules
 
 $(TOOLS)/bin/golangci-lint: $(PINS)
 	GOBIN=$(TOOLS)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT)
@@ -194,4 +200,12 @@ $(TOOLS)/bin/protoc-gen-go: $(PINS)
 
 $(TOOLS)/bin/protoc-gen-go-grpc: $(PINS)
 	GOBIN=$(TOOLS)/bin $(GO) install google.golang.org/grpc/cmd/protoc-gen-go-grpc@$(PROTOC_GEN_GO_GRPC)
+	@touch $@
+
+$(TOOLS)/bin/nfpm: $(PINS)
+	GOBIN=$(TOOLS)/bin $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM)
+	@touch $@
+
+$(TOOLS)/bin/cyclonedx-gomod: $(PINS)
+	GOBIN=$(TOOLS)/bin $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(CYCLONEDX_GOMOD)
 	@touch $@

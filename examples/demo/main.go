@@ -223,7 +223,7 @@ Both changes were checked, reviewed, fixed where needed, and landed on main.
 The scratch repository stays until you remove it: rm -rf %s
 
 Next, in a repository of your own, with your login:
-  go install github.com/coven-run/coven/cmd/coven@latest    (or use %s)
+  install %s ~/.local/bin/    put coven on your PATH
   coven doctor                           check what coven needs
   coven run -p "add a --version flag"    one task; you are asked before it lands
   coven help day                         a day with coven
