@@ -27,7 +27,7 @@ AXE := $(TOOLS)/mcp/node_modules/axe-core/axe.min.js
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -p=$(PACKAGES) -parallel=4
 
-.PHONY: build help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man release installed bench speed speed-short fuzz clean
+.PHONY: build help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man docs release installed bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -162,6 +162,9 @@ unsteady: modules ## run the tests of what changed since the commit SINCE (HEAD~
 
 man: ## write the man pages of all commands to bin/man
 	$(GO) run ./internal/manual/man $(BIN)/man
+
+docs: ## write the documentation as a static site, with a search, to dist/site
+	$(GO) run ./internal/manual/site . dist/site
 
 release: $(TOOLS)/bin/nfpm $(TOOLS)/bin/cyclonedx-gomod ## build archives, Debian packages, SBOMs and checksums of the commit in dist: PLATFORMS="linux/amd64" builds one
 	.ci/release dist $(PLATFORMS)

@@ -47,6 +47,7 @@ require (
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/moby/sys/mountinfo v0.7.2
 	github.com/vektah/gqlparser/v2 v2.5.64
+	github.com/yuin/goldmark v1.8.2
 	rsc.io/qr v0.2.0
 )
 
