@@ -20,8 +20,8 @@ func WaitsForHost(v session.View) bool {
 }
 
 // ChangedPulls returns those of the sessions whose pull request has changed since they stopped. It asks the host about all of them, if
-// it is time. The error is about the host; then the sessions may be incomplete.
-func (c *Controller) ChangedPulls(ctx context.Context, all []session.View) ([]session.View, error) {
+// it is time; with now, it is time. The error is about the host; then the sessions may be incomplete.
+func (c *Controller) ChangedPulls(ctx context.Context, all []session.View, now bool) ([]session.View, error) {
 	all = slices.DeleteFunc(slices.Clone(all), func(v session.View) bool { return !WaitsForHost(v) })
 	if len(all) == 0 {
 		return nil, nil
@@ -30,6 +30,6 @@ func (c *Controller) ChangedPulls(ctx context.Context, all []session.View) ([]se
 	for _, v := range all {
 		of = append(of, *v.Pull)
 	}
-	changed, err := c.forge().Changed(ctx, of)
+	changed, err := c.forge().Changed(ctx, of, now)
 	return slices.DeleteFunc(all, func(v session.View) bool { return !slices.Contains(changed, v.Pull.Number) }), err
 }

@@ -63,6 +63,9 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if err == nil {
 		err = c.admitSession(ctx, v)
 	}
+	if err == nil && WaitsForHost(v) {
+		err = c.forge().Ask(ctx, *v.Pull)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -99,7 +102,7 @@ func (c *Controller) ToResume(ctx context.Context, names []string, more budget.A
 func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, error) {
 	views, err := Sessions(c.Project)
 	var b Backlog
-	changed, hostErr := c.ChangedPulls(ctx, views)
+	changed, hostErr := c.ChangedPulls(ctx, views, true)
 	if hostErr != nil {
 		c.notify(Notice{Text: "pull requests: " + hostErr.Error(), Next: exit.Next(hostErr)})
 	}

@@ -116,9 +116,32 @@ func Tree(ctx context.Context, r *repo.Repo, commit string) (string, error) {
 	return r.Git().Tree(ctx, commit)
 }
 
-// URL returns the URL to which git pushes for a remote.
-func URL(ctx context.Context, r *repo.Repo, name string) (string, error) {
-	return r.Git().Line(ctx, "remote", "get-url", "--push", "--", name)
+// LocationOf returns the host and the path of a remote's repository: see Location. They are empty for a local repository.
+func LocationOf(ctx context.Context, r *repo.Repo, name string) (host, path string, err error) {
+	settings, err := r.Git().Configured(ctx, `^remote\..*\.url$`, false)
+	if err != nil {
+		return "", "", fmt.Errorf("read the remotes: %w", err)
+	}
+	address := ""
+	for _, s := range settings {
+		if s.Key == "remote."+name+".url" {
+			address = s.Value
+		}
+	}
+	if address == "" {
+		return "", "", fmt.Errorf("there is no remote %s", name)
+	}
+	if host, path, ok := Location(address); ok {
+		return host, path, nil
+	}
+	if address, err = r.Git().Line(ctx, "remote", "get-url", "--", name); err != nil { // url.*.insteadOf
+		return "", "", err
+	}
+	host, path, ok := Location(address)
+	if !ok {
+		return "", "", nil
+	}
+	return host, path, nil
 }
 
 // Location returns the host, and the path of the repository there, of a remote's URL, in one of the forms https://host/path.git,
@@ -134,7 +157,10 @@ func Location(address string) (host, path string, ok bool) {
 			host = after
 		}
 	} else if u, err := url.Parse(address); err == nil && u.Scheme != "file" {
-		host, path, ok = u.Hostname(), u.Path, u.Host != ""
+		host, path, ok = u.Host, u.Path, u.Host != ""
+		if u.Scheme != "http" && u.Scheme != "https" {
+			host = u.Hostname() // the port is not that of the API
+		}
 	}
 	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 	return strings.ToLower(host), path, ok && host != "" && strings.Contains(path, "/")

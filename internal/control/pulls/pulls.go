@@ -107,11 +107,10 @@ func orLocal(host string) string {
 
 // repositoryOf returns the repository of a remote, as far as its URL tells.
 func (f *Forge) repositoryOf(ctx context.Context, name string) (forge.Repository, error) {
-	address, err := remote.URL(ctx, f.Repo, name)
+	host, path, err := remote.LocationOf(ctx, f.Repo, name)
 	if err != nil {
 		return forge.Repository{}, exit.Usagef("git remote -v", "forge: %w", err)
 	}
-	host, path, _ := remote.Location(address)
 	return forge.Repository{Host: host, Path: path}, nil
 }
 
@@ -206,7 +205,7 @@ func (f *Forge) State(ctx context.Context, of event.PullRequest) (forge.PullRequ
 	s, err := change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
 		p := s.follow(of.Number)
 		if p.Stale || p.Version == "" {
-			s.Next = s.Limit.Until // coven has a reason to ask now, but not against a limit
+			s.hurry(time.Time{})
 		}
 		f.refresh(ctx, l, s)
 		p.Seen = p.Version
@@ -221,6 +220,19 @@ func (f *Forge) State(ctx context.Context, of event.PullRequest) (forge.PullRequ
 		return forge.PullRequest{}, w
 	}
 	return p.PullRequest, nil
+}
+
+// hurry makes the next question due, unless the limit of the account is reached, or the last one was only seconds before now.
+func (s *stored) hurry(now time.Time) {
+	const pause = 3 * time.Second
+	if now.IsZero() || now.Sub(s.Asked) >= pause {
+		s.Next = s.Limit.Until
+	}
+}
+
+// Ask makes coven ask for the state of a pull request when it is used next.
+func (f *Forge) Ask(ctx context.Context, of event.PullRequest) error {
+	return f.act(ctx, of, func(context.Context, forge.Forge, location) error { return nil })
 }
 
 // refresh asks the host about all followed pull requests, if it is time.
@@ -300,8 +312,8 @@ func pause(limit forge.Limit, now time.Time) time.Duration {
 }
 
 // Changed returns which of the followed pull requests have a state on which their sessions have not acted yet. It asks the host if it is
-// time, and stops following all others. The error is the problem of the last attempt.
-func (f *Forge) Changed(ctx context.Context, of []event.PullRequest) (changed []int, err error) {
+// time, and stops following all others. A person who asks now does not wait for Poll. The error is the problem of the last attempt.
+func (f *Forge) Changed(ctx context.Context, of []event.PullRequest, now bool) (changed []int, err error) {
 	byTarget := map[string][]int{}
 	for _, pr := range of {
 		byTarget[pr.Target] = append(byTarget[pr.Target], pr.Number)
@@ -319,6 +331,9 @@ func (f *Forge) Changed(ctx context.Context, of []event.PullRequest) (changed []
 				if !slices.ContainsFunc(of, func(pr event.PullRequest) bool { return pr.Number == number }) {
 					delete(s.Pulls, number)
 				}
+			}
+			if now {
+				s.hurry(f.Now())
 			}
 			f.refresh(ctx, l, s)
 			return nil

@@ -130,7 +130,7 @@ func TestPolls(t *testing.T) {
 		b.host.pulls[n] = forge.PullRequest{Number: n, Version: "1", State: forge.Open}
 		all = append(all, pr(n))
 	}
-	changed, err := b.Changed(t.Context(), all)
+	changed, err := b.Changed(t.Context(), all, false)
 	if err != nil || len(changed) != 100 || b.host.polls != 1 {
 		t.Fatalf("%d changed after %d polls: %v", len(changed), b.host.polls, err)
 	}
@@ -143,7 +143,7 @@ func TestPolls(t *testing.T) {
 	for range 3600 / 20 { // three times a minute, for an hour, by three coven processes
 		for range 3 {
 			other := *b.Forge
-			if changed, err := other.Changed(t.Context(), all); err != nil || len(changed) > 0 {
+			if changed, err := other.Changed(t.Context(), all, false); err != nil || len(changed) > 0 {
 				t.Fatalf("%v, %v", changed, err)
 			}
 		}
@@ -158,7 +158,7 @@ func TestPolls(t *testing.T) {
 	}
 	b.host.pulls[42] = forge.PullRequest{Number: 42, Version: "2", State: forge.Merged}
 	b.now = b.now.Add(time.Minute)
-	if changed, err := b.Changed(t.Context(), all); err != nil || !slices.Equal(changed, []int{42}) {
+	if changed, err := b.Changed(t.Context(), all, false); err != nil || !slices.Equal(changed, []int{42}) {
 		t.Errorf("%v, %v", changed, err)
 	}
 }
@@ -169,7 +169,7 @@ func TestPollsLess(t *testing.T) {
 	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
 	next := func(want time.Duration) {
 		t.Helper()
-		_, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)})
+		_, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, false)
 		if got := read(b.Repo.Root).Next.Sub(b.now); got.Round(time.Second) != want {
 			t.Errorf("the next poll is in %s, not in %s", got, want)
 		}
@@ -188,7 +188,7 @@ func TestPollsLess(t *testing.T) {
 	next(4 * time.Minute)
 	next(8 * time.Minute)
 	next(10 * time.Minute)
-	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}); err == nil || !strings.Contains(err.Error(), "502") {
+	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}, false); err == nil || !strings.Contains(err.Error(), "502") {
 		t.Errorf("the problem is %v", err)
 	}
 	b.host.err = nil

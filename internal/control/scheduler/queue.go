@@ -73,7 +73,7 @@ type ReadyQueue struct {
 	tried      map[string]time.Time // when each task last started or ended
 
 	// Pulls returns those of the sessions whose pull request has changed: Controller.ChangedPulls. If it is nil, they are not resumed.
-	Pulls       func(context.Context, []session.View) ([]session.View, error)
+	Pulls       func(ctx context.Context, all []session.View, now bool) ([]session.View, error)
 	hostProblem string // the last problem of the host of pull requests, which is reported once
 }
 
@@ -82,7 +82,7 @@ func (p *ReadyQueue) changed(ctx context.Context, published []session.View) ([]s
 	if p.Pulls == nil {
 		return nil, nil
 	}
-	changed, err := p.Pulls(ctx, published)
+	changed, err := p.Pulls(ctx, published, false)
 	if err == nil {
 		p.hostProblem = ""
 		return changed, nil
