@@ -47,6 +47,8 @@ var takers = map[string]string{
 	"integrate.UnrelatedError":   "internal/control/workspace/landing.go",
 	"integrate.UnresolvedError":  "internal/control/workspace/workspace.go",
 	"tripwire.UnrestorableError": "internal/control/rescue/rescue.go",
+	"forgehttp.Limited":          "plugins/builtin/github/poll.go", // or a text of the plugin
+	"forgehttp.Refusal":          "plugins/builtin/github/act.go",
 }
 
 // C-138: each exported error type has a method NextCommand, or is converted to an error or message that has

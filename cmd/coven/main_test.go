@@ -210,6 +210,8 @@ func seal(env *testscript.Env) error {
 	env.Setenv(unadvised, os.Getenv(unadvised))
 	env.Values[apisKey{}] = &apis{}
 	env.Defer(func() { env.Values[apisKey{}].(*apis).close() })
+	env.Values[forgeKey{}] = &forge{}
+	env.Defer(func() { env.Values[forgeKey{}].(*forge).close() })
 	return nil
 }
 

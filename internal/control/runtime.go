@@ -132,7 +132,11 @@ func start(p *project.Project) (*Runtime, error) {
 		Start: command, Dir: dirs.plugins.Path(), Sockets: dirs.plugins.Path(), Resolve: known.Resolve,
 		Env: func() []string { return env(providerVariables()...) },
 		Credentials: func(need plugins.Need) []string {
-			return builtin.Credentials(need, p.Env.Environ(), p.ProviderSettings())
+			env := builtin.Credentials(need, p.Env.Environ(), p.ProviderSettings())
+			if need.Kind == plugins.KindForge {
+				secrets.HideEnv(env, secret.IsCredentialName)
+			}
+			return env
 		},
 	})
 	return &Runtime{

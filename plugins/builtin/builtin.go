@@ -3,6 +3,7 @@ package builtin
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -17,6 +18,7 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/codex"
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
+	"github.com/coven-run/coven/plugins/builtin/github"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -28,6 +30,7 @@ func Names() map[plugins.Kind][]string {
 		plugins.KindModel:    {endpoint.Anthropic().Name, endpoint.OpenAI().Name, "scripted"},
 		plugins.KindReviewer: {"agent", "command"},
 		plugins.KindArbiter:  {"agent", "rules"},
+		plugins.KindForge:    {github.Name},
 	}
 }
 
@@ -88,10 +91,13 @@ func APIOf(provider string) (endpoint.API, bool) {
 }
 
 // Credentials returns the user's variables with the address and credentials of a built-in model plugin's
-// API, or the settings of a provider. No other plugin gets them.
+// API, the tokens of a forge's hosts, or the settings of a provider. No other plugin gets them.
 func Credentials(need plugins.Need, user, settings []string) (env []string) {
 	if need == (plugins.Need{Kind: plugins.KindProvider, Name: acp.Name}) {
 		return settings
+	}
+	if need == (plugins.Need{Kind: plugins.KindForge, Name: github.Name}) {
+		return github.Credentials(context.Background(), user)
 	}
 	api, ok := endpoint.Of(need.Name)
 	if !ok || need.Kind != plugins.KindModel {

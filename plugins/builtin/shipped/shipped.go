@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/agent"
 	"github.com/coven-run/coven/plugins/builtin/anthropic"
 	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/builtin/github"
 	"github.com/coven-run/coven/plugins/builtin/openai"
 	"github.com/coven-run/coven/plugins/builtin/rules"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
@@ -27,6 +28,7 @@ func Find(kind plugins.Kind, name string) (served plugins.Served, ok bool) {
 		},
 		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
 		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
+		plugins.KindForge:    {github.Name: plugins.Forge(github.Forge{})},
 	}[kind][name]
 	return served, ok
 }
