@@ -154,13 +154,14 @@ func TestPullStates(t *testing.T) {
 		"queue":             {func(s *pullrequest.State) { s.State, s.Queue = forge.Queued, 3 }, "wait (merge): pull request #7 is in the merge queue, position 3 (http://host/7); resume"},
 		"merged":            {func(s *pullrequest.State) { s.State, s.Commit, s.Tree = forge.Merged, "abc", "t1" }, "ok: landed abc on refs/heads/main"},
 		"closed":            {func(s *pullrequest.State) { s.State, s.By = forge.Closed, "bob" }, "closed: pull request #7 was closed by bob without a merge; reject --reason 'closed on the host'"},
+		"branch deleted":    {func(s *pullrequest.State) { s.HeadGone = true }, "closed: branch coven/t of pull request #7 was deleted on origin; resume"},
 		"gone":              {func(s *pullrequest.State) { s.State = forge.Gone }, "closed: pull request #7 no longer exists; reject --reason 'closed on the host'"},
 		"optional check": {func(s *pullrequest.State) {
 			s.Checks, s.Mergeable = []forge.Check{checkOf("a", forge.Failed, false), checkOf("b", forge.Passed, true)}, forge.Clean
 		}, "wait (merge): pull request #7 can be merged (http://host/7); approve"},
 		"old head":  {func(s *pullrequest.State) { s.Head = "tip0" }, "wait (ci): pull request #7: the host has not seen the last push yet; resume"},
-		"added to":  {func(s *pullrequest.State) { s.Head = "abc" }, "wait (merge): pull request #7: somebody else pushed abc to coven/t; coven leaves that branch alone; resume"},
-		"rewritten": {func(s *pullrequest.State) { s.Head, s.Contains = "abc", false }, "wait (merge): pull request #7: somebody else pushed abc to coven/t and removed commits of coven from it; coven leaves that branch alone; resume"},
+		"added to":  {func(s *pullrequest.State) { s.Head = "abc" }, "wait (merge): pull request #7: coven/t has a commit that coven did not push (abc); coven does not touch it any more; resume"},
+		"rewritten": {func(s *pullrequest.State) { s.Head, s.Contains = "abc", false }, "wait (merge): pull request #7: coven/t has a commit that coven did not push (abc), and no longer has those of coven; coven does not touch it any more; resume"},
 		"strangers": {func(s *pullrequest.State) { s.Others = 2 }, "wait (merge): pull request #7 is open; 2 comments by people who may not write to the repository wait for you (http://host/7); resume"},
 		"two lines": {func(s *pullrequest.State) { s.Needs = "a\nb" }, "wait (merge): pull request #7 needs a b (http://host/7); resume"},
 	} {
@@ -194,7 +195,7 @@ func TestPullBranchDeleted(t *testing.T) {
 	p := newPulling()
 	p.do(t)
 	p.host.state.State, p.host.state.HeadGone = forge.Closed, true
-	const closed = "closed: pull request #7 is closed, because its branch coven/t was deleted on origin; resume"
+	const closed = "closed: branch coven/t of pull request #7 was deleted on origin; resume"
 	p.check(t, closed)
 	p.check(t, closed)
 	p.called(t, "publish tip [] A title")

@@ -198,6 +198,9 @@ func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State)
 	case forge.Closed, forge.Gone:
 		return event.Result{Error: p.detail(), ErrorType: event.ErrorClosed, Next: p.afterClosing()}, false, nil
 	}
+	if state.HeadGone {
+		return event.Result{Error: p.detail(), ErrorType: event.ErrorClosed, Next: p.afterClosing()}, false, nil
+	}
 	if state.Head != "" && state.Head != pr.Tip {
 		return result, false, l.waitForHead(p)
 	}
@@ -277,11 +280,11 @@ func (l *Landing) waitForHead(p published) *Wait {
 		}
 	}
 	w := &Wait{Reason: event.WaitMerge, Next: "resume"}
-	w.Detail = fmt.Sprintf("%s: somebody else pushed %s to %s", pullName(p.pr), short(p.Head), p.pr.Branch)
+	w.Detail = fmt.Sprintf("%s: %s has a commit that coven did not push (%s)", pullName(p.pr), p.pr.Branch, short(p.Head))
 	if !p.Contains {
-		w.Detail += " and removed commits of coven from it"
+		w.Detail += ", and no longer has those of coven"
 	}
-	w.Detail += "; coven leaves that branch alone"
+	w.Detail += "; coven does not touch it any more"
 	return w
 }
 

@@ -23,7 +23,7 @@ func short(id string) string { return id[:min(len(id), 10)] }
 
 // branchDeleted describes a pull request whose branch was deleted.
 func branchDeleted(pr event.PullRequest) string {
-	return fmt.Sprintf("%s is closed, because its branch %s was deleted on %s", pullName(pr), pr.Branch, pr.Remote)
+	return fmt.Sprintf("branch %s of %s was deleted on %s", pr.Branch, pullName(pr), pr.Remote)
 }
 
 // relevant reports whether a check matters for the merge: if the host requires none, all do.
@@ -68,7 +68,7 @@ func (p published) detail() string {
 		return name + " was merged" + by + " as " + short(p.Commit)
 	case p.State.State == forge.Gone:
 		return name + " no longer exists"
-	case p.State.State == forge.Closed && p.HeadGone:
+	case p.HeadGone:
 		return branchDeleted(p.pr)
 	case p.State.State == forge.Closed:
 		return name + " was closed" + by + " without a merge"

@@ -3,6 +3,7 @@ package pullrequest
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
@@ -33,7 +34,7 @@ func (l *Landing) checksText(tree string) string {
 			continue
 		}
 		listed[r.Command] = true
-		rows = append(rows, fmt.Sprintf("- %s passed in %s", code(r.Command), r.Duration.Round(100_000_000)))
+		rows = append(rows, fmt.Sprintf("- %s passed in %s", code(r.Command), r.Duration.Round(time.Millisecond)))
 	}
 	if len(rows) == 0 {
 		return ""

@@ -205,7 +205,7 @@ func (f *Forge) State(ctx context.Context, of event.PullRequest) (forge.PullRequ
 	s, err := change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
 		p := s.follow(of.Number)
 		if p.Stale || p.Version == "" {
-			s.hurry(time.Time{})
+			s.hurry()
 		}
 		f.refresh(ctx, l, s)
 		p.Seen = p.Version
@@ -222,13 +222,8 @@ func (f *Forge) State(ctx context.Context, of event.PullRequest) (forge.PullRequ
 	return p.PullRequest, nil
 }
 
-// hurry makes the next question due, unless the limit of the account is reached, or the last one was only seconds before now.
-func (s *stored) hurry(now time.Time) {
-	const pause = 3 * time.Second
-	if now.IsZero() || now.Sub(s.Asked) >= pause {
-		s.Next = s.Limit.Until
-	}
-}
+// hurry makes the next question due, unless the limit of the account is reached.
+func (s *stored) hurry() { s.Next = s.Limit.Until }
 
 // Ask makes coven ask for the state of a pull request when it is used next.
 func (f *Forge) Ask(ctx context.Context, of event.PullRequest) error {
@@ -333,7 +328,7 @@ func (f *Forge) Changed(ctx context.Context, of []event.PullRequest, now bool) (
 				}
 			}
 			if now {
-				s.hurry(f.Now())
+				s.hurry()
 			}
 			f.refresh(ctx, l, s)
 			return nil

@@ -279,7 +279,7 @@ func TestPublish(t *testing.T) {
 	git(t, b.dir, "push", "-q", "-f", "origin", one+":refs/heads/coven/t")
 	refused := (*runner.RefusedError)(nil)
 	if err := publish(rewritten, rewritten); err == nil || !strings.HasPrefix(remote(), one) {
-		t.Errorf("%v, %v: a commit of somebody else is gone", err, refused)
+		t.Errorf("%v, %v: a commit of another person is gone", err, refused)
 	}
 	git(t, b.dir, "remote", "set-url", "origin", filepath.Join(t.TempDir(), "gone.git"))
 	if err := publish(rewritten); err == nil || len(b.host.opened) != 2 {

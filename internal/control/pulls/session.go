@@ -42,7 +42,10 @@ func (s *Session) State(ctx context.Context, of event.PullRequest) (pullrequest.
 		return pullrequest.State{}, err
 	}
 	pull := pullrequest.State{PullRequest: state, Contains: state.Head == of.Tip}
-	if in, err := remote.Contains(ctx, s.Repo, state.Head, of.Tip); err == nil && state.Head != "" {
+	if !pull.Contains && state.Head != "" && !state.HeadGone {
+		_, _ = remote.FetchUpstream(ctx, s.Repo, "refs/remotes/"+of.Remote+"/"+of.Branch, gitTime) // without it, the answer is no
+	}
+	if in, err := remote.Contains(ctx, s.Repo, state.Head, of.Tip); err == nil {
 		pull.Contains = in
 	}
 	if state.State == forge.Merged {

@@ -323,7 +323,12 @@ func (s *Server) Delete(number int) error {
 
 // DeleteBranch deletes the branch of a pull request. GitHub also closes an open one.
 func (s *Server) DeleteBranch(number int) error {
-	return s.change(number, func(p *pull) error { return s.git.delete(p.head) })
+	return s.change(number, func(p *pull) error {
+		if p.state == "OPEN" {
+			p.state, p.ended, p.position = "CLOSED", s.tick(), 0
+		}
+		return s.git.delete(p.head)
+	})
 }
 
 // Push adds a commit with a file to the branch of a pull request. force replaces its last commit.
