@@ -33,6 +33,9 @@ type Session struct {
 	Forked   *Fork  `json:"forked_from,omitempty"`
 }
 
+// TargetBranch returns the short name of the target: main, or origin/main for the branch of a remote.
+func (s Session) TargetBranch() string { return BranchName(s.Target) }
+
 // Fork is the origin of a forked session: a message in the conversation of another session.
 type Fork struct {
 	Session  string `json:"session_id"`

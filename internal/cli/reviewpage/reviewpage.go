@@ -9,7 +9,6 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/review"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
@@ -24,7 +23,7 @@ func Text(r review.Review, color bool) string {
 	if v.Detail != "" {
 		fmt.Fprintf(&b, ": %s", terminal.Printable(control.DetailOf(v)))
 	}
-	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(event.BranchName(v.Info.Target)))
+	fmt.Fprintf(&b, "\nsession %s, onto %s\n", v.ID, terminal.Printable(v.Info.TargetBranch()))
 	b.WriteString(requestText(p))
 	if v.Summary != "" {
 		fmt.Fprintf(&b, "\nThe agent says:\n  %s\n", terminal.Printable(oneline.Of(v.Summary)))

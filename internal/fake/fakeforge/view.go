@@ -45,9 +45,11 @@ func (s *Server) mutationRoot() object {
 			input, _ := a["input"].(map[string]any)
 			for _, p := range s.pulls {
 				if pullID(p) == input["pullRequestId"] && s.queue && p.state == "OPEN" && (input["expectedHeadOid"] == nil || input["expectedHeadOid"] == p.last) {
+					next := 1
 					for _, other := range s.pulls {
-						p.position = max(p.position, other.position+1)
+						next = max(next, other.position+1)
 					}
+					p.position = next
 					p.updated = s.tick()
 					return object{"mergeQueueEntry": object{"position": p.position}}
 				}
