@@ -31,8 +31,9 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		return Outcome{}, err
 	}
 	defer c.park()()
+	var stackedOn string
 	if plan.Grimoire.LandsByPullRequest() {
-		if target, err = workspace.PullTarget(ctx, c.Project.Repo, target); err != nil {
+		if target, stackedOn, err = c.pullTarget(ctx, item, target); err != nil {
 			return Outcome{}, err
 		}
 		plan.Target = target.Ref
@@ -57,7 +58,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: upstream, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(),
+		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), StackedOn: stackedOn,
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started, o.fork); err != nil {
 		return Outcome{}, err
@@ -92,7 +93,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	// The claim excludes other writers: now the leftovers can be removed.
 	err = c.removeLeftover(ctx, item, prior)
 	if err == nil {
-		err = c.claimTask(ctx, item, holder.ActorOf(s.ID))
+		err = c.claimTask(ctx, item, holder.ActorOf(s.ID), started.StackedOn)
 	}
 	if err != nil {
 		return errors.Join(err, ws.Release(ctx), s.Discard())

@@ -4,9 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/pulls"
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree"
 )
 
 // forge returns the host of the repository.
@@ -31,5 +35,49 @@ func (c *Controller) ChangedPulls(ctx context.Context, all []session.View, now b
 		of = append(of, *v.Pull)
 	}
 	changed, err := c.forge().Changed(ctx, of, now)
-	return slices.DeleteFunc(all, func(v session.View) bool { return !slices.Contains(changed, v.Pull.Number) }), err
+	return slices.DeleteFunc(all, func(v session.View) bool {
+		return !slices.Contains(changed, v.Pull.Number) && c.landedBelow(v.Info) == ""
+	}), err
+}
+
+// pullTarget returns the target of a change that lands with a pull request. It is the upstream of a local branch, or the branch of the
+// task that blocks the item, if that waits for its pull request to be merged. stackedOn is that task.
+func (c *Controller) pullTarget(ctx context.Context, item project.Item, local worktree.Target) (target worktree.Target, stackedOn string, err error) {
+	target, err = workspace.PullTarget(ctx, c.Project.Repo, local.Branch)
+	if err != nil || item.Tracker == nil {
+		return target, "", err
+	}
+	ids, err := item.Tracker.Blockers(ctx, item.Task.ID)
+	if err != nil || len(ids) != 1 {
+		return target, "", err
+	}
+	below, err := c.Project.Finder.OfTask(ids[0])
+	if err != nil || !WaitsForHost(below) || !below.Pull.InBaseRepository() {
+		return target, "", nil //nolint:nilerr // then the task is blocked
+	}
+	target, err = workspace.PullTarget(ctx, c.Project.Repo, below.Pull.TrackingRef())
+	return target, ids[0], err
+}
+
+// landedBelow returns the target of the change on which a session is stacked, if that has landed, or "".
+func (c *Controller) landedBelow(info event.Session) string {
+	if info.StackedOn == "" {
+		return ""
+	}
+	below, err := c.Project.Finder.OfTask(info.StackedOn)
+	if err != nil || below.Landed.New == "" {
+		return ""
+	}
+	return below.Info.Target
+}
+
+// unstack gives a session whose change was stacked on another the target of that one, once it has landed. The landing rebases the
+// change.
+func (c *Controller) unstack(s *session.Session, v *session.View, plan *grimoires.Plan) error {
+	target := c.landedBelow(v.Info)
+	if target == "" {
+		return nil
+	}
+	v.Info.Target, v.Info.StackedOn, plan.Target = target, "", target
+	return s.Append(event.Event{Type: event.PullMoved}, event.PullTarget{Target: target})
 }

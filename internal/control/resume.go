@@ -184,6 +184,9 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 		return Outcome{}, err
 	}
 	s.Hide(c.Runtime.secrets)
+	if err := c.unstack(s, &v, plan); err != nil {
+		return Outcome{}, err
+	}
 	// A new claim prevents others from replacing one that looks expired.
 	if _, err := c.workspace(s, item.Task.ID, v.Info).Claim(ctx); err != nil {
 		return Outcome{}, err
@@ -270,7 +273,7 @@ func atLanding(v session.View) bool {
 
 // reclaim claims the task of a session in its tracker again: it was blocked, or released because no agent had begun.
 func (c *Controller) reclaim(ctx context.Context, item project.Item, v session.View) error {
-	err := c.claimTask(ctx, item, holder.ActorIn(v))
+	err := c.claimTask(ctx, item, holder.ActorIn(v), v.Info.StackedOn)
 	if claimed := (*task.ClaimedError)(nil); errors.As(err, &claimed) {
 		return exit.Personf("coven cancel "+shellword.Word(v.Task), "%w", err)
 	}

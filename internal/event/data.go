@@ -31,6 +31,8 @@ type Session struct {
 	Chat     bool   `json:"chat,omitempty"`     // whether the session is a chat, whose task is a conversation
 	Sandbox  string `json:"sandbox,omitempty"`  // level of the sandbox: full, partial or none
 	Forked   *Fork  `json:"forked_from,omitempty"`
+	// StackedOn is the task whose pull request has the branch of Target, until that has landed.
+	StackedOn string `json:"stacked_on,omitempty"`
 }
 
 // TargetBranch returns the short name of the target: main, or origin/main for the branch of a remote.

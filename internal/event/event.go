@@ -102,6 +102,7 @@ const (
 	PullSeen      Type = "pull.seen"      // PullState: of the host, if it has changed
 	PullRerun     Type = "pull.rerun"     // PullCheck: a failed check runs again on the same commit
 	PullAnswered  Type = "pull.answered"  // PullAnswer: to a comment
+	PullMoved     Type = "pull.moved"     // PullTarget: the change on which it was stacked has landed
 
 	TaskClaimed  Type = "task.claimed"  // Claim
 	TaskClosed   Type = "task.closed"   // Text

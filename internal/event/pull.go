@@ -1,5 +1,7 @@
 package event
 
+import "strings"
+
 // PullRequest is the data of PullPublished.
 type PullRequest struct {
 	Number int    `json:"number"`
@@ -11,6 +13,14 @@ type PullRequest struct {
 	Tip    string `json:"tip"`  // commit that was pushed
 	Tree   string `json:"tree"` // its tree, on which the checks passed
 	Old    string `json:"old"`  // tip of the base that Tip contains
+}
+
+// TrackingRef returns the remote-tracking ref of its branch.
+func (p PullRequest) TrackingRef() string { return "refs/remotes/" + p.Remote + "/" + p.Branch }
+
+// InBaseRepository reports whether its branch is in the repository of its base, and not in a fork.
+func (p PullRequest) InBaseRepository() bool {
+	return strings.HasPrefix(p.Target, "refs/remotes/"+p.Remote+"/")
 }
 
 // PullState is the data of PullSeen.
@@ -32,4 +42,9 @@ type PullCheck struct {
 type PullAnswer struct {
 	Comment string `json:"comment"` // its ID on the host
 	Text    string `json:"text"`
+}
+
+// PullTarget is the data of PullMoved.
+type PullTarget struct {
+	Target string `json:"target"` // ref of the new base branch in this repository
 }

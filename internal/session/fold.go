@@ -161,6 +161,8 @@ func (v *View) work(e event.Event) error {
 	case event.PullPublished:
 		v.Pull = &event.PullRequest{}
 		return e.Decode(v.Pull)
+	case event.PullMoved:
+		v.Info.Target, v.Info.StackedOn = event.As[event.PullTarget](e).Target, ""
 	case event.LandIntended:
 		return e.Decode(&v.Landing)
 	case event.LandDone:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 // actor. It succeeds if the task is open, or blocked by status only, and unassigned or
 // assigned to actor; it changes nothing if actor has already claimed it. Errors:
 // ErrNotFound, ErrClaimed (a *ClaimedError), ErrNotClaimable (a *StatusError), and
-// *BlockedError if open tasks block it.
-func (f *File) Claim(ctx context.Context, id, actor string) (Task, error) {
+// *BlockedError if open tasks other than those in despite block it.
+func (f *File) Claim(ctx context.Context, id, actor string, despite ...string) (Task, error) {
 	if actor == "" {
 		return Task{}, errors.New("claim a task: no actor given")
 	}
@@ -23,7 +24,7 @@ func (f *File) Claim(ctx context.Context, id, actor string) (Task, error) {
 		if t.Status == StatusInProgress && t.Assignee == actor {
 			return nil, nil
 		}
-		if err := claimable(f.graph(d), t, actor); err != nil {
+		if err := claimable(f.graph(d), t, actor, despite); err != nil {
 			return nil, err
 		}
 		e := f.edits().set("status", StatusInProgress).set("assignee", actor)
@@ -34,14 +35,15 @@ func (f *File) Claim(ctx context.Context, id, actor string) (Task, error) {
 	})
 }
 
-func claimable(g graph, t Task, actor string) error {
+func claimable(g graph, t Task, actor string, despite []string) error {
 	switch {
 	case t.Status == StatusInProgress && t.Assignee != "", t.Assignee != "" && t.Assignee != actor && t.Status != StatusClosed:
 		return &ClaimedError{ID: t.ID, Owner: t.Assignee}
 	case t.Status != StatusOpen && t.Status != StatusBlocked:
 		return &StatusError{ID: t.ID, Status: t.Status}
 	}
-	if ids := g.blockers(t); len(ids) > 0 {
+	ids := slices.DeleteFunc(g.blockers(t), func(id string) bool { return slices.Contains(despite, id) })
+	if len(ids) > 0 {
 		return &BlockedError{ID: t.ID, Blockers: ids}
 	}
 	return nil

@@ -13,11 +13,11 @@ import (
 // Claim claims a task for actor. The program's own claim is a transaction, so only one
 // of several claims succeeds. It ignores blockers, so coven checks them first. A task
 // that is blocked only by its status is opened first.
-func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
+func (c *CLI) Claim(ctx context.Context, id, actor string, despite ...string) (Task, error) {
 	if actor == "" {
 		return Task{}, errors.New("claim a task: no actor given")
 	}
-	t, err := c.claimable(ctx, id, actor)
+	t, err := c.claimable(ctx, id, actor, despite)
 	if err != nil || held(t, actor) {
 		return t, err
 	}
@@ -35,7 +35,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 	}
 	// Either the claim failed, or it succeeded and the program failed later. The task
 	// shows which is true.
-	now, why := c.claimable(ctx, id, actor)
+	now, why := c.claimable(ctx, id, actor, despite)
 	if why != nil || held(now, actor) {
 		return now, why
 	}
@@ -45,7 +45,7 @@ func (c *CLI) Claim(ctx context.Context, id, actor string) (Task, error) {
 func held(t Task, actor string) bool { return t.Status == StatusInProgress && t.Assignee == actor }
 
 // claimable reads a task, and returns an error if actor cannot claim it.
-func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
+func (c *CLI) claimable(ctx context.Context, id, actor string, despite []string) (Task, error) {
 	t, g, err := c.look(ctx, id)
 	if err != nil || held(t, actor) {
 		return t, err
@@ -55,7 +55,7 @@ func (c *CLI) claimable(ctx context.Context, id, actor string) (Task, error) {
 			return Task{}, err
 		}
 	}
-	if err := claimable(g, t, actor); err != nil {
+	if err := claimable(g, t, actor, despite); err != nil {
 		return Task{}, err
 	}
 	return t, nil

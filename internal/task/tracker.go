@@ -54,9 +54,9 @@ type Tracker interface {
 	Add(ctx context.Context, n New) (Task, error)
 	// Claim claims a task for actor: its status becomes in_progress and its assignee
 	// actor. The task must be open, or blocked only by its status, and unassigned or
-	// assigned to actor. Errors: ErrClaimed (a *ClaimedError), ErrNotClaimable (a
+	// assigned to actor. It may be blocked by the tasks in despite. Errors: ErrClaimed (a *ClaimedError), ErrNotClaimable (a
 	// *StatusError), *BlockedError.
-	Claim(ctx context.Context, id, actor string) (Task, error)
+	Claim(ctx context.Context, id, actor string, despite ...string) (Task, error)
 	// Close closes a task, even if it is blocked. Closing it again changes nothing unless
 	// the reason differs: the last reason applies.
 	Close(ctx context.Context, id, actor, reason string) (Task, error)

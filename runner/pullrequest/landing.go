@@ -133,8 +133,8 @@ func (l *Landing) Run(ctx context.Context) (event.Result, error) {
 // published returns the last publication of the change. It is zero if there is none, or if the worktree has changed since.
 func (l *Landing) unchanged(ctx context.Context) (event.PullRequest, error) {
 	pr, ok := l.lastPull()
-	if !ok {
-		return pr, nil
+	if e, _ := l.Journal.Last(event.PullPublished, event.PullMoved); !ok || e.Type == event.PullMoved {
+		return event.PullRequest{}, nil
 	}
 	tip, err := l.Work.Tip(ctx)
 	if err != nil {
@@ -191,14 +191,11 @@ func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State)
 	if err := l.observe(p); err != nil {
 		return result, false, err
 	}
-	switch state.State {
-	case forge.Merged:
+	switch {
+	case state.State == forge.Merged:
 		result, err = l.mergedUpstream(p)
 		return result, false, err
-	case forge.Closed, forge.Gone:
-		return event.Result{Error: p.detail(), ErrorType: event.ErrorClosed, Next: p.afterClosing()}, false, nil
-	}
-	if state.HeadGone {
+	case p.isOver():
 		return event.Result{Error: p.detail(), ErrorType: event.ErrorClosed, Next: p.afterClosing()}, false, nil
 	}
 	if state.Head != "" && state.Head != pr.Tip {

@@ -76,6 +76,11 @@ func (p published) detail() string {
 	return p.wait().Detail
 }
 
+// isOver reports whether the pull request cannot be merged any more.
+func (p published) isOver() bool {
+	return p.State.State == forge.Closed || p.State.State == forge.Gone || p.HeadGone
+}
+
 // afterClosing returns the command after the pull request was closed.
 func (p published) afterClosing() string {
 	if p.HeadGone {

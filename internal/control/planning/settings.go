@@ -43,23 +43,8 @@ func parts() []part {
 // now is the task as it is in its tracker, or nil. The target, the provider and the model stay. The grimoire and its prompts stay as well if it has other steps now, because
 // the results of the session are those of its steps.
 func Renew(p *project.Project, frozen *grimoires.Plan, now *task.Task, info event.Session) (*grimoires.Plan, []string, error) {
-	o := Options{Grimoire: frozen.Grimoire.Name, Provider: frozen.Provider, Spawn: frozen.Spawn, Chat: frozen.Chat, Pull: frozen.Grimoire.LandsByPullRequest()}
-	if frozen.Tree == nil && frozen.Grimoire.Name == SingleAgent {
-		o.Agent = info.Agent
-	}
-	if overridesModels(frozen) {
-		o.Model = frozen.Model
-	}
-	draft, err := Draft(p, task.Task{ID: frozen.Task.ID}, o)
+	draft, err := present(p, frozen, info)
 	if err != nil {
-		return nil, nil, err
-	}
-	if !o.Pull && draft.Grimoire.LandsByPullRequest() { // the target of the session is a branch of this repository
-		if err := draft.Grimoire.Strategies("squash", true); err != nil {
-			return nil, nil, err
-		}
-	}
-	if draft, err = asRead(draft); err != nil {
 		return nil, nil, err
 	}
 	renewed, changed := *frozen, []string{}
@@ -86,6 +71,27 @@ func Renew(p *project.Project, frozen *grimoires.Plan, now *task.Task, info even
 		}
 	}
 	return &renewed, changed, nil
+}
+
+// present returns the plan of a session with the present settings.
+func present(p *project.Project, frozen *grimoires.Plan, info event.Session) (*grimoires.Plan, error) {
+	o := Options{Grimoire: frozen.Grimoire.Name, Provider: frozen.Provider, Spawn: frozen.Spawn, Chat: frozen.Chat, Pull: frozen.Grimoire.LandsByPullRequest()}
+	if frozen.Tree == nil && frozen.Grimoire.Name == SingleAgent {
+		o.Agent = info.Agent
+	}
+	if overridesModels(frozen) {
+		o.Model = frozen.Model
+	}
+	draft, err := Draft(p, task.Task{ID: frozen.Task.ID}, o)
+	if err != nil {
+		return nil, err
+	}
+	if !o.Pull && draft.Grimoire.LandsByPullRequest() { // the target of the session is a branch of this repository
+		if err := draft.Grimoire.Strategies("squash", true); err != nil {
+			return nil, err
+		}
+	}
+	return asRead(draft)
 }
 
 // Resumed returns the plan with which a session continues: its own, or with renew that with the present settings. changed names the

@@ -43,7 +43,7 @@ func (s *Session) State(ctx context.Context, of event.PullRequest) (pullrequest.
 	}
 	pull := pullrequest.State{PullRequest: state, Contains: state.Head == of.Tip}
 	if !pull.Contains && state.Head != "" && !state.HeadGone {
-		_, _ = remote.FetchUpstream(ctx, s.Repo, "refs/remotes/"+of.Remote+"/"+of.Branch, gitTime) // without it, the answer is no
+		_, _ = remote.FetchUpstream(ctx, s.Repo, of.TrackingRef(), gitTime) // without it, the answer is no
 	}
 	if in, err := remote.Contains(ctx, s.Repo, state.Head, of.Tip); err == nil {
 		pull.Contains = in

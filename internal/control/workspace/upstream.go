@@ -12,11 +12,11 @@ import (
 // fetchTime limits how long a new session waits for a remote.
 const fetchTime = time.Minute
 
-// PullTarget returns the target of a change that lands with a pull request: the upstream of the local branch, as it is now.
-func PullTarget(ctx context.Context, repo *worktree.Repo, local worktree.Target) (worktree.Target, error) {
-	up, err := remote.FetchUpstream(ctx, repo, local.Branch, fetchTime)
+// PullTarget returns the target of a change that lands with a pull request: the upstream of a local branch, or a remote-tracking ref, as it is now.
+func PullTarget(ctx context.Context, repo *worktree.Repo, branch string) (worktree.Target, error) {
+	up, err := remote.FetchUpstream(ctx, repo, branch, fetchTime)
 	if err != nil {
-		return local, exit.Usagef("git remote add origin URL", "a pull request needs the upstream of %s: %w", local.Branch, err)
+		return worktree.Target{}, exit.Usagef("git remote add origin URL", "a pull request needs the upstream of %s: %w", branch, err)
 	}
 	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
 }
