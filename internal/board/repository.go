@@ -14,6 +14,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -107,6 +108,9 @@ func (r *Repository) Charges(since time.Time) ([]spending.Charge, error) {
 	_, err := session.DamagedIn(broken)
 	return all, err
 }
+
+// Today returns the budget of the repository for today, with its usage. Without a limit, the usage is unknown.
+func (r *Repository) Today() (budget.Day, error) { return r.Project.Ledger.Today() }
 
 // ErrNoTask reports a task that has no session and is not on the board.
 var ErrNoTask = errors.New("no task with this ID is on the board or in the sessions")

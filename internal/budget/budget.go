@@ -133,7 +133,7 @@ func (a Amount) Reached(used Amount) string {
 func (a Amount) SuggestMore(used Amount) string {
 	switch {
 	case a.USD > 0 && used.USD >= a.USD:
-		return "usd=+" + number(math.Ceil(used.USD*100)/100)
+		return "usd=+" + number(math.Ceil(used.USD*100-1e-6)/100) // sums have rounding errors
 	case a.Tokens > 0 && used.Tokens >= a.Tokens:
 		return fmt.Sprintf("tokens=+%d", used.Tokens)
 	case a.Turns > 0 && used.Turns >= a.Turns:

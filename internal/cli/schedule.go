@@ -53,7 +53,7 @@ func (a *App) observer() scheduler.Observer {
 			show("stopping: no more tasks start, running tasks are parked (again: stop at once)\n")
 		},
 		Spent: func(text string) {
-			show("the budget of this coven run is spent: %s: no more tasks start\n", text)
+			show("%s: no more tasks start\n", text)
 		},
 		Failed:   a.ShowError,
 		Rejected: func(d control.Dismissal) { show("%s", RejectedText(d)) },
@@ -61,7 +61,7 @@ func (a *App) observer() scheduler.Observer {
 			switch {
 			case s.Total() > 1:
 				show("%d tasks: %s\n", s.Total(), s.Text())
-			case s.Total() == 0 && !s.Interrupted:
+			case s.Total() == 0 && !s.Interrupted && !s.Spent:
 				show("nothing left to do: other covens are working on the tasks\n  next: coven status\n")
 			}
 			if s.Left > 0 {

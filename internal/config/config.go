@@ -46,6 +46,7 @@ type Config struct {
 	PriorAttempt bool          `yaml:"prior_attempt" about:"tell agents how the previous session of the task ended"`
 	Tracker      string        `yaml:"tracker" oneof:"auto|bd|br|jsonl" about:"where tasks live"`
 	Budget       budget.Amount `yaml:"budget" about:"of a run whose grimoire sets none"`
+	BudgetPerDay BudgetPerDay  `yaml:"budget_per_day" about:"of all sessions of a repository on one day"`
 	Prices       budget.Prices `yaml:"prices" later:"true" about:"of models whose CLI does not report the cost"`
 	Run          Run           `yaml:"run" about:"how tasks are run"`
 	Landing      Landing       `yaml:"landing" about:"how changes land"`
@@ -64,6 +65,15 @@ type Config struct {
 	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
 	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen, acp) also without a sandbox; the user's file only"`
 }
+
+// BudgetPerDay limits the sessions of a repository together on one local day. A zero field is no limit.
+type BudgetPerDay struct {
+	USD    float64 `yaml:"usd" about:"US dollars that all sessions of a repository use on one day; then no agent starts until the next day"`
+	Tokens int64   `yaml:"tokens" about:"as budget_per_day.usd: tokens that models read for the first time or write"`
+}
+
+// Amount returns the limit.
+func (b BudgetPerDay) Amount() budget.Amount { return budget.Amount{USD: b.USD, Tokens: b.Tokens} }
 
 // Run configures how tasks are run.
 type Run struct {
@@ -385,6 +395,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	}
 	c.Budget.Check(doc, r.at("budget"))
 	c.Run.Budget.Check(doc, r.at("run.budget"))
+	c.BudgetPerDay.Amount().Check(doc, r.at("budget_per_day"))
 	c.Prices = r.prices(before.Prices)
 	r.rules(c.Permissions)
 	r.notices(c.Notify)

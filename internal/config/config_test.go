@@ -137,15 +137,15 @@ func TestOwnLimits(t *testing.T) {
 		}
 		return c, from
 	}
-	const own = "budget: {usd: 5, turns: 10}\nrun: {max_tasks: 2, budget: {usd: 20}}\nqueue: {max_concurrent: 2, provider_limits: {mine: 2}}\n" +
+	const own = "budget: {usd: 5, turns: 10}\nbudget_per_day: {usd: 20}\nrun: {max_tasks: 2, budget: {usd: 20}}\nqueue: {max_concurrent: 2, provider_limits: {mine: 2}}\n" +
 		"timeouts: {idle: 1m}\nlimits: {max_wait: 1h, same_call: 4}\nprices: {as_of: 2026-11-01, models: [{model: x, input: 7, output: 7}]}\n"
-	const high = "budget: {usd: 500, wall: 9h}\nrun: {max_tasks: 60, budget: {tokens: 9}}\nqueue: {max_concurrent: 60, provider_limits: {mine: 9, other: 9}}\n" +
+	const high = "budget: {usd: 500, wall: 9h}\nbudget_per_day: {usd: 200, tokens: 9}\nrun: {max_tasks: 60, budget: {tokens: 9}}\nqueue: {max_concurrent: 60, provider_limits: {mine: 9, other: 9}}\n" +
 		"timeouts: {idle: 9h}\nlimits: {max_wait: 9h, same_call: 0}\n" +
 		"prices: {as_of: 2026-11-02, models: [{model: '*', input: 0, output: 0}, {model: gpt-5, input: 0, output: 0}]}\n"
 	c, from := limits(own, high)
-	got := []any{c.Budget, c.Run, c.Queue.MaxConcurrent, c.Queue.ProviderLimits["mine"], c.Queue.ProviderLimits["other"], c.Timeouts.Idle, c.Limits}
+	got := []any{c.Budget, c.BudgetPerDay, c.Run, c.Queue.MaxConcurrent, c.Queue.ProviderLimits["mine"], c.Queue.ProviderLimits["other"], c.Timeouts.Idle, c.Limits}
 	want := []any{
-		budget.Amount{USD: 5, Turns: 10, Wall: 9 * time.Hour}, Run{2, budget.Amount{USD: 20, Tokens: 9}}, 2, 2, 9, time.Minute, Limits{time.Hour, 4},
+		budget.Amount{USD: 5, Turns: 10, Wall: 9 * time.Hour}, BudgetPerDay{USD: 20, Tokens: 9}, Run{2, budget.Amount{USD: 20, Tokens: 9}}, 2, 2, 9, time.Minute, Limits{time.Hour, 4},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

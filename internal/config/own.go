@@ -10,6 +10,8 @@ import (
 func (c *Config) keepLimits(user Config, set map[string]bool) {
 	c.Budget = c.Budget.Within(user.Budget)
 	c.Run.Budget = c.Run.Budget.Within(user.Run.Budget)
+	day := c.BudgetPerDay.Amount().Within(user.BudgetPerDay.Amount())
+	c.BudgetPerDay = BudgetPerDay{USD: day.USD, Tokens: day.Tokens}
 	lower(&c.Run.MaxTasks, user.Run.MaxTasks, set["run.max_tasks"])
 	lower(&c.Queue.MaxConcurrent, user.Queue.MaxConcurrent, set["queue.max_concurrent"])
 	for account, most := range user.Queue.ProviderLimits {

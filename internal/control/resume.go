@@ -101,6 +101,7 @@ func (c *Controller) ToResume(ctx context.Context, names []string, more budget.A
 // backlog returns the sessions that wait to be resumed, the oldest first.
 func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, error) {
 	views, err := Sessions(c.Project)
+	today, noDay := c.Project.Ledger.Today()
 	var b Backlog
 	changed, hostErr := c.ChangedPulls(ctx, views, true)
 	if hostErr != nil {
@@ -111,17 +112,23 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 		case WaitsForHost(v) && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
 		case v.Status == session.Damaged:
 			b.Damaged = append(b.Damaged, v)
-		case v.Status == session.Waiting && overBudget(v) && more == (budget.Amount{}):
+		case v.Status == session.Waiting && overBudget(v, today) && more == (budget.Amount{}):
 			b.OverBudget = append(b.OverBudget, v)
 		case v.Status == session.Interrupted, v.Status == session.Waiting && !WaitsForReview(v) && !WaitsForMessage(v):
 			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v, Budget: more})
 		}
 	}
-	return b, err
+	return b, errors.Join(err, noDay)
 }
 
-// overBudget reports whether a session waits because its own budget is spent, not that of a coven run.
-func overBudget(v session.View) bool { return v.Reason == event.WaitBudget && v.More != "" }
+// overBudget reports whether a session waits because its own budget is spent, not that of a coven run, or today's budget of the
+// repository.
+func overBudget(v session.View, today budget.Day) bool {
+	if v.WaitsForDay() {
+		return today.Spent() != ""
+	}
+	return v.Reason == event.WaitBudget && v.More != ""
+}
 
 // admitSession returns an error if the plugins of a session may not run. It may ask a person.
 func (c *Controller) admitSession(ctx context.Context, v session.View) error {
@@ -214,8 +221,8 @@ func (c *Controller) resumeTaken(ctx context.Context, s *session.Session, v sess
 func (c *Controller) planOf(ctx context.Context, v session.View, retry *event.Resumed) (*grimoires.Plan, error) {
 	renew := len(retry.Settings) > 0
 	plan, changed, err := planning.Resumed(ctx, c.Project, v, renew)
-	if renew {
-		retry.Settings = changed
+	if renew && err == nil {
+		retry.Settings, retry.Limit = changed, plan.Grimoire.Budget.Amount
 	} else if len(changed) > 0 {
 		c.notify(Notice{Task: v.Task, Text: planning.Text(changed) + ": it continues with the old ones", Next: newSettings(v)})
 	}

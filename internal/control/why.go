@@ -77,6 +77,8 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		}
 		v.Turn = workspace.TurnOf(p.Repo, v)
 		r.Reason, r.Next, r.Turn = atWork(p, v), "coven attach "+shellword.Word(id), v.Turn
+	case session.Waiting:
+		return whyDay(ctx, p, v, r)
 	case session.Completed:
 		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven logs "+shellword.Word(id)
 		if v.Commit != "" {
@@ -95,6 +97,22 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		r.Reason = interrupted(p, v)
 	}
 	return r, nil
+}
+
+// whyDay explains a session that waits for a day with budget left.
+func whyDay(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
+	if !v.WaitsForDay() {
+		return r, nil
+	}
+	day, err := p.Ledger.Today()
+	resume := "coven resume " + shellword.Word(v.Task)
+	if day.Spent() == "" {
+		r.Reason, r.Next = "there is budget again for today", resume
+		return r, err
+	}
+	r.Reason, r.Next = day.Spent()+", until "+terminal.Clock(day.Ends, p.Env.Now()), resume+" --budget "+day.Limit.SuggestMore(day.Used)
+	r.Or = []string{p.RaiseToday(ctx)}
+	return r, err
 }
 
 // orBlocked returns the commands to recommend for a blocked session beside the next one.
@@ -179,12 +197,21 @@ func whyTask(ctx context.Context, p *project.Project, id string) (Reason, error)
 	}
 	for _, other := range ready {
 		if other.ID == id {
-			return Reason{Task: id, State: "queued", Reason: "ready to run", Next: "coven run " + shellword.Word(id)}, nil
+			return whyReady(ctx, p, id)
 		}
 	}
 	r, err := whyNotReady(ctx, p, tracker, t)
 	r.Task = id
 	return r, err
+}
+
+// whyReady explains a ready task.
+func whyReady(ctx context.Context, p *project.Project, id string) (Reason, error) {
+	day, err := p.Ledger.Today()
+	if text := day.Spent(); text != "" {
+		return Reason{Task: id, State: "queued", Reason: "ready to run, but " + text, Next: p.RaiseToday(ctx)}, err
+	}
+	return Reason{Task: id, State: "queued", Reason: "ready to run", Next: "coven run " + shellword.Word(id)}, err
 }
 
 // whyNotReady returns why a task is not ready.

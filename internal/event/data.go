@@ -33,6 +33,8 @@ type Session struct {
 	Forked   *Fork  `json:"forked_from,omitempty"`
 	// StackedOn is the task whose pull request has the branch of Target, until that has landed.
 	StackedOn string `json:"stacked_on,omitempty"`
+
+	Budget budget.Amount `json:"budget,omitzero"` // of the whole run
 }
 
 // TargetBranch returns the short name of the target: main, or origin/main for the branch of a remote.
@@ -67,8 +69,9 @@ type Resumed struct {
 	Model    string `json:"model,omitempty"`
 	// Settings names the parts of the session's plan that are replaced by the present settings. Receipts and approvals before
 	// that do not count.
-	Settings []string `json:"settings,omitempty"`
-	Holder   string   `json:"holder,omitempty"` // coven process that continues the session
+	Settings []string      `json:"settings,omitempty"`
+	Limit    budget.Amount `json:"limit,omitzero"`   // with Settings: the budget of the whole run
+	Holder   string        `json:"holder,omitempty"` // coven process that continues the session
 	// Sandbox is the level of the sandbox from now on, as in Session.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Budget is added to the budgets that apply to the step At, which
@@ -87,6 +90,9 @@ func (s Session) Switched(r Resumed) Session {
 		s.Provider, s.Model = r.Provider, r.Model
 	}
 	s.Model = cmp.Or(r.Model, s.Model)
+	if len(r.Settings) > 0 {
+		s.Budget = r.Limit
+	}
 	return s
 }
 
@@ -97,9 +103,13 @@ type Waiting struct {
 	Next   string     `json:"next"`           // the next command
 	Step   string     `json:"step,omitempty"` // path of the waiting step
 	More   string     `json:"more,omitempty"` // suggested budget increase: usd=+5
-	// Until is the end of a limit, before which resuming is useless. It is zero if there is none.
+	// Until is the end of a limit, before which resuming is useless. It is zero if there is none. If a budget has an end, it is
+	// that of the repository for a day.
 	Until time.Time `json:"until,omitzero"`
 }
+
+// ForDay reports whether the session waits because the budget of the repository for a day is spent.
+func (w Waiting) ForDay() bool { return w.Reason == WaitBudget && !w.Until.IsZero() }
 
 // Ended is the data of the events that end a session.
 type Ended struct {

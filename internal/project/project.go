@@ -96,7 +96,7 @@ func OpenOrOutside(ctx context.Context, e *Environment) (*Project, error) {
 }
 
 func newProject(e *Environment, dir string, repo *worktree.Repo, cfg config.Config) *Project {
-	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Ledger: spending.NewLedger(repo.Root, cfg.Prices), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir()), embeddings: e.embeddings(cfg.Search.Embeddings)}
+	p := &Project{scripts: &evaluator.Evaluator{Self: e.Self}, Env: e, Repo: repo, Finder: session.NewFinder(repo.Root), Ledger: spending.NewLedger(repo.Root, cfg.Prices, cfg.BudgetPerDay.Amount(), e.Now), Config: cfg, Library: grimoires.NewLibrary(repo.Root, e.UserDir()), embeddings: e.embeddings(cfg.Search.Embeddings)}
 	repo.Pool = worktree.Pool{Bytes: int64(cfg.Worktree.PoolGB) << 30, Keep: cfg.Worktree.KeptFiles()}
 	repo.WorktreeDir, repo.BranchTemplate = e.expand(cfg.Worktree.Dir), e.branchTemplate(cfg.Worktree.Branch)
 	repo.ShareState()

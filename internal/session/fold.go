@@ -59,7 +59,7 @@ func (f *folder) now() View {
 	if !f.since.IsZero() {
 		v.Active += v.Updated.Sub(f.since)
 	}
-	v.Used = f.book.Within("")
+	v.Used, v.Limit = f.book.Within(""), v.Info.Budget.Raised(v.added)
 	return v
 }
 
@@ -96,6 +96,7 @@ func (v *View) apply(e event.Event) error {
 			return err
 		}
 		v.Holder, v.Sandbox, v.Since = r.Holder, r.Sandbox, e.Time
+		v.added = v.added.Add(r.Budget)
 		v.Info = v.Info.Switched(r)
 		v.Status, v.Reason, v.Detail, v.Next, v.Failing, v.WaitsAt, v.More = Running, "", "", "", "", "", ""
 		v.Ended, v.Until, v.Parked = time.Time{}, time.Time{}, nil

@@ -36,6 +36,7 @@ type View struct {
 	History
 	Chat
 
+	added        budget.Amount    // by users to the budgets
 	tokensBefore map[string]int64 // tokens of continued runs before they continued
 }
 
@@ -92,7 +93,8 @@ type Timing struct {
 	Ended   time.Time      `json:"completed_at,omitzero"`
 	Active  time.Duration  `json:"active_ns"` // excludes waiting time
 	Usage   provider.Usage `json:"usage"`
-	Used    budget.Amount  `json:"used,omitzero"` // counted like a budget: includes killed attempts
+	Used    budget.Amount  `json:"used,omitzero"`   // counted like a budget: includes killed attempts
+	Limit   budget.Amount  `json:"budget,omitzero"` // the budget of the whole run, with the amounts that users have added
 }
 
 // History lists the events of a session by kind, each in order.
@@ -171,6 +173,11 @@ type Revision struct {
 type Review struct {
 	Path string `json:"path"` // of the step that asked
 	event.MergeDecision
+}
+
+// WaitsForDay reports whether the session waits because the budget of the repository for a day, which ends at Until, is spent.
+func (v View) WaitsForDay() bool {
+	return v.Status == Waiting && event.Waiting{Reason: v.Reason, Until: v.Until}.ForDay()
 }
 
 // Live reports whether the session is running or can be resumed, so that it owns its worktree and

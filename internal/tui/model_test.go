@@ -195,9 +195,13 @@ func TestAnswers(t *testing.T) {
 	s := newScreen(t, 80, 24)
 	budget, asking := &s.source.cards[1].View, &s.source.cards[2]
 	budget.Status, budget.Reason, budget.More = session.Waiting, event.WaitBudget, "usd=+5"
+	budget.Used.USD, budget.Limit.USD = 2.5, 5
 	asking.Section, asking.View.Approvals = board.NeedsYou, []session.Approval{{Approval: event.Approval{N: 3, Tool: "bash", Subject: "rm \x1b[2J"}}}
 	s.send(s.model.read())
-	s.press("j", "b", "0", "enter", "j", "a")
+	if s.press("j"); !strings.Contains(s.text(), "█████░░░░░ $2.50 of $5.00") {
+		t.Error(s.text())
+	}
+	s.press("b", "0", "enter", "j", "a")
 	if !strings.Contains(s.text(), "allow e5: bash rm \ufffd[2J? (y/N)") {
 		t.Error(s.text())
 	}

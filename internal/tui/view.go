@@ -238,6 +238,9 @@ func (m *Model) detail() []string {
 	case c.Text != "":
 		add(plain, "%s", c.Text)
 	}
+	for _, b := range board.Bars(c.View.Used, c.View.Limit) {
+		add(plain, "%s %s", b.Blocks(10), b.Text)
+	}
 	if len(c.View.Open) > 0 {
 		add(red, "%s", findings.Summary(c.View.Open))
 	}

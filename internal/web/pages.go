@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
@@ -28,6 +29,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"line":    func(text any) string { return printable(oneline.Of(fmt.Sprint(text))) },
 		"text":    func(text string) string { return visible(terminal.PrintableLines(text)) },
 		"cost":    board.Cost,
+		"bars":    board.Bars,
 		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
 		"path":    taskPath,
 		"step":    terminal.StepName,
@@ -150,12 +152,18 @@ func (s *Server) showCosts(w http.ResponseWriter, _ *http.Request) {
 		s.fail(w, err)
 		return
 	}
+	day, err := s.options.Source.Today()
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
 	page := struct {
 		frame
+		Day         budget.Day
 		Today, Week spending.Sum
 		Total       float64
 		Rows        []spent
-	}{frame: f, Today: spending.Of(spending.On(f.Now, charges)), Week: spending.Of(charges)}
+	}{frame: f, Day: day, Today: spending.Of(spending.On(f.Now, charges)), Week: spending.Of(charges)}
 	for _, c := range cards {
 		usd := c.Cost
 		page.Total += usd

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/session/spending"
 )
@@ -34,6 +35,8 @@ type Source interface {
 	All() ([]board.Card, error)
 	// Charges returns what agents used at or after a time, without damaged sessions.
 	Charges(since time.Time) ([]spending.Charge, error)
+	// Today returns the budget of the repository for today, with its usage. Without a limit, the usage is unknown.
+	Today() (budget.Day, error)
 	// Find returns the card of a task by its ID, or board.ErrNoTask.
 	Find(task string) (board.Card, error)
 	// Review returns the review of a task's change, and the files of a part of it. If last is not empty, it is the tree of the

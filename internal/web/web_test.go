@@ -45,6 +45,10 @@ func (s *fakeSource) Cards() ([]board.Card, error) {
 
 func (s *fakeSource) All() ([]board.Card, error) { return s.Cards() }
 
+func (s *fakeSource) Today() (budget.Day, error) {
+	return budget.Day{Limit: budget.Amount{USD: 4}, Used: budget.Amount{USD: 1}}, nil
+}
+
 func (s *fakeSource) Charges(time.Time) ([]spending.Charge, error) {
 	charge := func(ago time.Duration, usd float64) spending.Charge {
 		tokens := budget.Tokens{Input: 1000, CacheRead: 3000}
@@ -360,7 +364,7 @@ func TestCosts(t *testing.T) {
 	s.source.cards = append(s.source.cards, old)
 	s.source.mu.Unlock()
 	text := s.get("/costs", http.StatusOK)
-	for _, want := range []string{"<dt>Today</dt><dd>$0.42, 75% from the cache<", "<dt>Seven days</dt><dd>$1.42, ", "<dt>All sessions</dt><dd>$2.42<", "/task/app-0", "12.0k tok"} {
+	for _, want := range []string{"<dt>Today</dt><dd>$0.42, 75% from the cache<", "<dt>Seven days</dt><dd>$1.42, ", `value="0.25">██░░░░░░░░</meter> $1.00 of $4.00`, "<dt>All sessions</dt><dd>$2.42<", "/task/app-0", "12.0k tok"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -53,6 +53,8 @@ type Launcher struct {
 	Approvals *Approvals
 	Search    Search
 	Prices    budget.Prices
+	// Today returns the budget of the repository for today, with what all sessions have used.
+	Today func() (budget.Day, error)
 }
 
 // Search finds files for agents.

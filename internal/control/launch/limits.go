@@ -47,9 +47,39 @@ func (w *LimitWait) renew() {
 	w.waited, w.until = 0, time.Time{}
 }
 
-// Await implements the agents of package runner. It waits in this process: it keeps the
+// Await implements the agents of package runner. It waits for the limits of the account in this process: it keeps the
 // session's lock and the claim, and the clocks of the session stand still.
 func (l *Launcher) Await(ctx context.Context, path, provider string) error {
+	if err := l.checkToday(); err != nil {
+		return err
+	}
+	return l.awaitAccount(ctx, path, provider)
+}
+
+// checkToday returns a *runner.Wait if today's budget of the repository is spent. Amounts that a user has added today while the
+// session waited for it belong to this session only.
+func (l *Launcher) checkToday() error {
+	day, err := l.Today()
+	if err != nil {
+		return err
+	}
+	waited := event.Waiting{}
+	for _, e := range l.Session.Journal.Of(event.SessionWaiting, event.SessionResumed) {
+		if e.Type == event.SessionWaiting {
+			waited = event.As[event.Waiting](e)
+		} else if waited.ForDay() && !e.Time.Before(day.Began) {
+			day.Limit = day.Limit.Raised(event.As[event.Resumed](e).Budget)
+		}
+	}
+	text := day.Spent()
+	if text == "" {
+		return nil
+	}
+	return &runner.Wait{Reason: event.WaitBudget, Detail: text, Next: "resume", More: day.Limit.SuggestMore(day.Used), Until: day.Ends}
+}
+
+// awaitAccount waits for the limits of an account, as Await.
+func (l *Launcher) awaitAccount(ctx context.Context, path, provider string) error {
 	name, err := l.account(ctx, provider)
 	if err != nil {
 		return err

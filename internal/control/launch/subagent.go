@@ -158,7 +158,7 @@ func (r *subagent) converse(ctx context.Context, who role, prompt string) (repor
 	start := event.AgentStart{Agent: r.child.Agent, Conversation: uuid.NewString(), Prompt: prompt}
 	turns := 0
 	for {
-		if err := r.Await(ctx, who.Path, r.provider); err != nil {
+		if err := r.awaitAccount(ctx, who.Path, r.provider); err != nil {
 			return driver.Report{}, err
 		}
 		if report, err = r.run(ctx, who, start, turns); err != nil || report.Kind != driver.Limit || !report.Started {

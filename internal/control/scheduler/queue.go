@@ -232,6 +232,10 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 	}
 	now := p.project.Env.Now()
 	return (v.Reason == event.WaitLimit || v.Reason == event.WaitMerge && v.Pull == nil) && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
+	if v.WaitsForDay() {
+		return !now.Before(v.Until)
+	}
+	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
 // Started implements Queue.

@@ -42,6 +42,7 @@ type Scheduler struct {
 	open        bool           // a question is open
 	idle        bool           // the observer knows that no task is running
 	budgetSpent bool           // the budget of all tasks is spent, and more tasks are ready
+	daySpent    bool           // today's budget of the repository is spent, and more tasks are ready
 	halted      bool           // an account cannot be used, or no commit can be made, and more tasks are ready
 	code        int
 	counts      map[string]int
@@ -54,7 +55,7 @@ type Scheduler struct {
 type Observer struct {
 	Idle     func()            // no task is running, but more may become ready
 	Stopping func()            // a person has interrupted: no more tasks start
-	Spent    func(text string) // the budget of all tasks is spent: no more tasks start
+	Spent    func(text string) // a budget is spent, as text says: no more tasks start
 	Failed   func(error)       // a task or listing the tasks has failed
 	Rejected func(control.Dismissal)
 	Over     func(Summary)
@@ -64,6 +65,7 @@ type Observer struct {
 type Summary struct {
 	counts      map[string]int // number of tasks by result
 	Left        int            // known but not started
+	Spent       bool           // a budget is spent, and more tasks are ready
 	Interrupted bool
 }
 
@@ -203,6 +205,9 @@ func (s *Scheduler) fill(ctx context.Context) {
 		s.stopSpent(text)
 		return
 	}
+	if len(jobs) > 0 && s.spentToday() {
+		return
+	}
 	for _, item := range jobs[:min(room, len(jobs))] {
 		if s.running[item.Task.ID] {
 			continue // the queue returned it twice
@@ -216,9 +221,28 @@ func (s *Scheduler) fill(ctx context.Context) {
 // stopSpent starts no more tasks, because each would be claimed only to wait.
 func (s *Scheduler) stopSpent(text string) {
 	if !s.budgetSpent {
-		s.Observer.Spent(text)
+		s.Observer.Spent("the budget of this coven run is spent: " + text)
 	}
 	s.budgetSpent, s.code = true, exit.Worse(s.code, exit.Budget)
+}
+
+// spentToday reports whether today's budget of the repository is spent. Then only tasks that a person named start: others would be
+// claimed only to wait.
+func (s *Scheduler) spentToday() bool {
+	if _, named := s.Queue.(*NamedQueue); named {
+		return false
+	}
+	day, err := s.Controller.Project.Ledger.Today()
+	if err != nil { // the tasks report it
+		return false
+	}
+	text := day.Spent()
+	if text != "" && !s.daySpent {
+		s.Observer.Spent(text)
+		s.code = exit.Worse(s.code, exit.Budget)
+	}
+	s.daySpent = text != ""
+	return s.daySpent
 }
 
 func (s *Scheduler) start(ctx context.Context, item project.Item) {
@@ -358,6 +382,6 @@ func (s *Scheduler) finishRun(ctx context.Context) int {
 	for ; left > 0; left-- {
 		s.count("waiting (review)", exit.Person)
 	}
-	s.Observer.Over(Summary{counts: s.counts, Left: s.Queue.Left(), Interrupted: ctx.Err() != nil})
+	s.Observer.Over(Summary{counts: s.counts, Left: s.Queue.Left(), Spent: s.budgetSpent || s.daySpent, Interrupted: ctx.Err() != nil})
 	return s.code
 }

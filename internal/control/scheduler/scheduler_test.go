@@ -55,7 +55,7 @@ func TestNextStartsWhenOneIsClosed(t *testing.T) {
 			for _, id := range ids {
 				ends[id] = make(chan bool)
 			}
-			c, over := &control.Controller{}, make(chan Summary, 1)
+			c, over := &control.Controller{Project: &project.Project{Env: project.NewEnv("test")}}, make(chan Summary, 1)
 			s := &Scheduler{
 				Controller: c, Queue: queue, Width: width,
 				Observer: Observer{Idle: func() {}, Stopping: func() {}, Failed: func(err error) { t.Error(err) }, Over: func(s Summary) { over <- s }},

@@ -29,6 +29,8 @@ type Charge struct {
 type Ledger struct {
 	root   string
 	prices budget.Prices
+	limit  budget.Amount
+	now    func() time.Time
 
 	mu    sync.Mutex
 	known map[string]charges // by session ID
@@ -40,9 +42,10 @@ type charges struct {
 	all []Charge
 }
 
-// NewLedger returns the ledger of a project. The costs that a CLI did not report are computed from prices.
-func NewLedger(root string, prices budget.Prices) *Ledger {
-	return &Ledger{root: root, prices: prices, known: map[string]charges{}}
+// NewLedger returns the ledger of a project. The costs that a CLI did not report are computed from prices. limit is the budget for
+// one day.
+func NewLedger(root string, prices budget.Prices, limit budget.Amount, now func() time.Time) *Ledger {
+	return &Ledger{root: root, prices: prices, limit: limit, now: now, known: map[string]charges{}}
 }
 
 // Since returns the charges at or after a time, by session. It omits sessions that cannot be read and reports them in the error

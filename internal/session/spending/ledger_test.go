@@ -77,12 +77,14 @@ func TestDay(t *testing.T) {
 	must(t, os.WriteFile(damaged, []byte("no event\n"+string(text)), 0o600))
 	must(t, os.Chtimes(damaged, now, now))
 
-	l := NewLedger(root, budget.DefaultPrices())
+	l := NewLedger(root, budget.DefaultPrices(), budget.Amount{USD: 9}, func() time.Time { return now })
 	for range 2 { // the second time from its memory
-		d, err := l.Day(now)
-		broken, rest := session.DamagedIn(err)
-		if rest != nil || len(broken) != 1 || broken[0].Session != "damaged" {
+		d, err := l.Today()
+		if err != nil {
 			t.Fatal(err)
+		}
+		if _, err = l.Since(midnight); err == nil || !strings.Contains(err.Error(), "session damaged is damaged") {
+			t.Error(err)
 		}
 		if d.Used != (budget.Amount{USD: 5, Tokens: 50}) || !d.Began.Equal(midnight) || !d.Ends.Equal(midnight.AddDate(0, 0, 1)) {
 			t.Errorf("%+v", d)
@@ -90,11 +92,11 @@ func TestDay(t *testing.T) {
 	}
 	// It sees what other processes have written since.
 	journal(t, root, "running", at(13)[0], at(14, 15), time.Time{})
-	if d, _ := l.Day(now); d.Used.USD != 6 {
+	if d, _ := l.Today(); d.Used.USD != 6 {
 		t.Errorf("%+v", d)
 	}
 	must(t, os.RemoveAll(filepath.Join(root, session.Dir, "today")))
-	if d, _ := l.Day(now); d.Used.USD != 4 {
+	if d, _ := l.Today(); d.Used.USD != 4 {
 		t.Errorf("%+v", d)
 	}
 	all, _ := l.Since(time.Time{})
@@ -104,7 +106,7 @@ func TestDay(t *testing.T) {
 	if days := By("day", all); len(days) != 2 || days[0].Key != "2026-03-10" || days[0].CostUSD != 4 || days[1].Runs != 2 {
 		t.Errorf("%+v", days)
 	}
-	if empty, err := NewLedger(t.TempDir(), budget.Prices{}).Since(time.Time{}); err != nil || len(By("task", empty)) != 0 {
+	if empty, err := NewLedger(t.TempDir(), budget.Prices{}, budget.Amount{}, time.Now).Since(time.Time{}); err != nil || len(By("task", empty)) != 0 {
 		t.Error(empty, err)
 	}
 }
@@ -154,22 +156,25 @@ func BenchmarkEstimate(b *testing.B) {
 // BenchmarkDay adds up the usage of today beside 1,000 sessions.
 func BenchmarkDay(b *testing.B) {
 	root, now := thousand(b)
+	ledger := func() *Ledger {
+		return NewLedger(root, budget.DefaultPrices(), budget.Amount{USD: 1}, func() time.Time { return now })
+	}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
-			_, err := NewLedger(root, budget.DefaultPrices()).Day(now)
+			_, err := ledger().Today()
 			must(b, err)
 		}
 	})
 	b.Run("again", func(b *testing.B) {
-		l := NewLedger(root, budget.DefaultPrices())
+		l := ledger()
 		for b.Loop() {
-			_, err := l.Day(now)
+			_, err := l.Today()
 			must(b, err)
 		}
 	})
 	b.Run("all", func(b *testing.B) {
 		for b.Loop() {
-			_, err := NewLedger(root, budget.DefaultPrices()).Since(time.Time{})
+			_, err := ledger().Since(time.Time{})
 			must(b, err)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/budget"
+	"github.com/coven-run/coven/internal/session"
 )
 
 // Sum is the sum of charges.
@@ -82,18 +83,15 @@ func On(day time.Time, all []Charge) []Charge {
 	return slices.DeleteFunc(slices.Clone(all), func(c Charge) bool { return keyOf(c, "day") != day.Local().Format(time.DateOnly) })
 }
 
-// Day is the usage of all sessions of a repository on one local day.
-type Day struct {
-	Began time.Time
-	Ends  time.Time
-	Used  budget.Amount // US dollars and tokens, counted like a budget
-}
-
-// Day returns the usage on the day of now. Damaged sessions do not count.
-func (l *Ledger) Day(now time.Time) (Day, error) {
-	year, month, day := now.Local().Date()
-	d := Day{Began: time.Date(year, month, day, 0, 0, 0, 0, time.Local), Ends: time.Date(year, month, day+1, 0, 0, 0, 0, time.Local)}
-	all, err := l.Since(d.Began)
+// Today returns the budget for today, with what all sessions have used in US dollars and tokens. Damaged sessions do not count.
+// Without a limit, nothing is read.
+func (l *Ledger) Today() (budget.Day, error) {
+	d := budget.DayOf(l.now())
+	if d.Limit = l.limit; l.limit == (budget.Amount{}) {
+		return d, nil
+	}
+	all, broken := l.Since(d.Began)
+	_, err := session.DamagedIn(broken)
 	for _, c := range all {
 		d.Used = d.Used.Add(budget.Amount{USD: c.USD, Tokens: c.Tokens.New()})
 	}
