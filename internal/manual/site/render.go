@@ -55,7 +55,7 @@ func (s *site) render(p *page) ([]byte, error) {
 
 // menu returns the links beside a page.
 func (s *site) menu(p *page) []group {
-	groups := []group{{Name: "coven"}, {Name: "Guides"}, {Name: "Formats"}, {Name: "Reference"}, {Name: "Decisions"}}
+	groups := []group{{Name: "Start"}, {Name: "Guides"}, {Name: "Formats"}, {Name: "Reference"}, {Name: "Decisions"}}
 	places := map[string]int{"README.md": 0, "CHANGELOG.md": 0, "CONTRIBUTING.md": 0, "docs/guides": 1, "docs/formats": 2, "docs": 3, "docs/decisions": 4}
 	for _, file := range slices.Sorted(maps.Keys(s.pages)) {
 		at, named := places[file]

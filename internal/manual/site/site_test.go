@@ -1,17 +1,22 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/dop251/goja"
 	"golang.org/x/net/html"
 )
@@ -216,5 +221,39 @@ func TestSearch(t *testing.T) {
 	v, err := browser.RunString(`excerpt("a ".repeat(100) + "the needle is here, " + "b ".repeat(200), "NEEDLE")`)
 	if err != nil || !strings.HasPrefix(v.String(), "… ") || !strings.Contains(v.String(), "the needle") || !strings.HasSuffix(v.String(), " …") {
 		t.Errorf("%v, %v", v, err)
+	}
+}
+
+// In a browser, the search shows links to sections while one types, and the page again without a query.
+func TestSearchInBrowser(t *testing.T) {
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("there is no Chromium")
+	}
+	dir := t.TempDir()
+	if _, err := write(root, dir); err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.NoSandbox) // it needs namespaces, which a container may not have
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	defer stop()
+	ctx, closeTab := chromedp.NewContext(ctx)
+	defer closeTab()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate("file://"+dir+"/docs/guides/sandbox.html"), chromedp.SendKeys("input", "rate limits"),
+		chromedp.WaitVisible("#results a")); err != nil {
+		t.Fatal(err)
+	}
+	to, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.querySelector('#results a').href"))
+	if err != nil || !strings.Contains(to, "#") {
+		t.Fatalf("%q, %v", to, err)
+	}
+	if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#"+to[strings.Index(to, "#")+1:])); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := chromedp.Run(ctx, chromedp.Evaluate[string]("location.href")); err != nil || at != to {
+		t.Errorf("%q, %v, want %s", at, err, to)
 	}
 }
