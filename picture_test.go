@@ -62,7 +62,7 @@ var boxes = []box{
 	{"limits", []string{"internal/budget/limits"}},
 	{"forwarder", []string{"internal/sandbox/forwarder"}},
 	{"task", []string{"internal/task"}},
-	{"config", []string{"internal/config", "internal/config/detect"}},
+	{"config", []string{"internal/config", "internal/config/detect", "internal/config/convert"}},
 	{"egress", []string{"internal/sandbox/egress"}},
 	{"scaffold", []string{"internal/project/scaffold", "plugins/proto", "examples/plugins"}},
 	{"registry", []string{"internal/pluginregistry"}},

@@ -91,8 +91,8 @@ const DefaultBranch = "coven/{task}"
 // maxBranch limits the length of a template of branches. With its fields, it is the name of a file.
 const maxBranch = 80
 
-// checkBranch returns an error if a template of the branches of tasks is invalid. git checks the branches themselves.
-func checkBranch(branch string) error {
+// CheckBranch returns an error if a template of the branches of tasks is invalid. git checks the branches themselves.
+func CheckBranch(branch string) error {
 	text := strings.NewReplacer("{user}", "u", "{task}", "t", "{slug}", "s").Replace(branch)
 	switch {
 	case strings.Count(branch, "{task}") != 1:
@@ -116,7 +116,7 @@ func (r reader) worktree(w *Worktree) {
 		}
 	}
 	if at := r.at("worktree.branch"); at.Set() {
-		if err := checkBranch(w.Branch); err != nil {
+		if err := CheckBranch(w.Branch); err != nil {
 			r.doc.Fail(at, "worktree.branch: "+err.Error(), "for example {user}/{task}-{slug}")
 		}
 	}

@@ -26,6 +26,7 @@ type flagCase struct {
 
 // flagCases has a row for each flag of each command.
 var flagCases = map[string]flagCase{
+	"coven init --from":                 {absurd: []string{"vibe-kanban", "claude-sqad"}, code: exit.Usage},
 	"coven review --comment":            {args: []string{"x", "text"}, absurd: []string{"a.go", "a.go:0", "a.go:3-2"}, code: exit.Usage},
 	"coven review --suggest":            {args: []string{"x", "text"}, absurd: []string{"a.go", "a.go:0", "a.go:3-2"}, code: exit.Usage},
 	"coven review --discard":            {args: []string{"x"}, absurd: []string{"c0"}, code: exit.Failed},
