@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/plugins"
+	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
@@ -96,6 +97,45 @@ func TestLargeChange(t *testing.T) {
 	change.Diff = strings.Repeat("+\n", 25<<20)
 	_, err = c.ask(t, "well", change, nil)
 	must(t, err)
+}
+
+// TestForgeLiar tests a forge that lies, floods, hangs and exits. Each fails its call only.
+func TestForgeLiar(t *testing.T) {
+	t.Parallel()
+	c := newCage(t)
+	f, err := c.host.Forge(t.Context(), "liar")
+	must(t, err)
+	poll := func(number int) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		if number == 4 { // it hangs
+			cancel()
+		}
+		_, err := f.Poll(ctx, forge.Query{Known: []forge.Known{{Number: number}}})
+		return err
+	}
+	for number, want := range map[int]struct {
+		sentinel error
+		word     string
+	}{
+		1: {pluginerr.ErrInvalid, `unknown state "fine"`},
+		2: {pluginerr.ErrInvalid, "base \"--upload-pack"},
+		3: {pluginerr.ErrTooLarge, "the limit is 33554432"},
+		4: {context.Canceled, ""},
+		5: {pluginerr.ErrGone, "I have had enough"},
+		6: {pluginerr.ErrInvalid, "pull request 7, which was not asked for"},
+		7: {pluginerr.ErrInvalid, "control characters"},
+		8: {pluginerr.ErrInvalid, "path"},
+	} {
+		says(t, poll(number), want.sentinel, want.word)
+		must(t, poll(9)) // it goes on
+	}
+	_, err = f.Log(t.Context(), forge.Repository{}, forge.Check{}, 100)
+	says(t, err, pluginerr.ErrInvalid, "log of 101 bytes, the limit is 100")
+	_, err = f.Merge(t.Context(), forge.Repository{}, forge.Merge{})
+	says(t, err, pluginerr.ErrInvalid, `commit "main"`)
+	_, err = f.Open(t.Context(), forge.Request{})
+	says(t, err, pluginerr.ErrInvalid, "its number is not positive")
 }
 
 // TestDeaths tests plugins that exit or are killed during a call.

@@ -33,6 +33,10 @@ var githubCommands = map[string]struct {
 		}
 		return s.Check(atoi(ts, args[0]), args[1], args[2], log)
 	}},
+	"open": {"HEAD BASE TITLE", 3, 3, func(_ *testscript.TestScript, s *fakeforge.Server, args []string) error {
+		_, err := s.OpenRequest(args[0], args[1], args[2])
+		return err
+	}},
 	"require": {"NAME...", 0, 9, func(_ *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		s.Require(args...)
 		return nil

@@ -47,9 +47,11 @@ type Result struct {
 
 // Options configures Run and Start.
 type Options struct {
-	Args       []string          // arguments of the binary; coven passes none
-	With       map[string]string // options of a reviewer or an arbiter, as under `with` in a grimoire
-	Transcript []byte            // for a provider: recorded output of its CLI, in complete lines
+	Args []string // arguments of the binary; coven passes none
+	// With are the options of a reviewer or an arbiter, as under `with` in a grimoire. For a forge, they name a pull request for
+	// the case that needs one, with the keys host, path and number, and api for an unusual address of the API.
+	With       map[string]string
+	Transcript []byte // for a provider: recorded output of its CLI, in complete lines
 	// Capabilities are the capabilities of a provider. They default to those declared in the binary.
 	Capabilities provider.Capabilities
 
@@ -202,6 +204,8 @@ func (s *suite) cases() []testcase {
 		all = append(all, driving()...)
 	case plugins.KindModel:
 		all = append(all, turns()...)
+	case plugins.KindForge:
+		all = append(all, polls()...)
 	}
 	return append(all, endurance()...)
 }

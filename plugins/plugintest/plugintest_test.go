@@ -71,6 +71,14 @@ func TestSuite(t *testing.T) {
 		{"model", "endless", []string{"ready"}},
 		{"model", "odd", []string{"end"}},
 		{"model", "plain", []string{"tools"}},
+		{"forge", "good", nil},
+		{"forge", "no key", nil},
+		{"forge", "liar", []string{"ready"}},
+		{"forge", "believer", []string{"broken host"}},
+		{"forge", "vague", []string{"no login"}},
+		{"forge", "gossip", []string{"credential"}},
+		{"forge", "deaf", []string{"silent host"}},
+		{"forge", "yes man", []string{"unknown IDs"}},
 	} {
 		t.Run(string(tc.kind)+" "+tc.manner, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +95,7 @@ func TestSuite(t *testing.T) {
 				o.Capabilities = provider.Capabilities{provider.Gated, provider.Resume, provider.Messages}
 			case "modest":
 				o.Capabilities = provider.Capabilities{provider.Resume, provider.Messages}
-			case "deaf", "orphan":
+			case "deaf", "orphan": // also the forge
 				o.End = 5 * time.Second
 			case "boast", "any client", "unhealthy", "stays":
 				o.End = time.Second

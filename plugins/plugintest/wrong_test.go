@@ -6,10 +6,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/plugins/arbiter"
+	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/hostservice"
 	"github.com/coven-run/coven/plugins/model"
 	"github.com/coven-run/coven/plugins/pluginerr"
@@ -77,6 +80,8 @@ func serve(kind plugins.Kind, manner string) {
 		}
 	case plugins.KindModel:
 		plugins.Serve(plugins.Model(wrongModel(manner)))
+	case plugins.KindForge:
+		plugins.Serve(plugins.Forge(wrongForge(manner)))
 	}
 }
 
@@ -283,4 +288,70 @@ func (m wrongModel) Turn(ctx context.Context, req model.Request, emit func(model
 		return emit(model.End{Reason: "because"})
 	}
 	return emit(model.End{Reason: model.Done})
+}
+
+// wrongForge is a forge whose host has a list of numbers.
+type wrongForge string
+
+func (f wrongForge) get(ctx context.Context, r forge.Repository) error {
+	if f == "deaf" {
+		ctx = context.Background()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.API+"/pulls", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Private-Token", "secret") // which net/http sends also to other hosts
+	client := http.Client{}
+	if f != "gossip" {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("cannot be reached: %w", pluginerr.ErrTransient)
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	switch {
+	case response.StatusCode == http.StatusUnauthorized && f != "vague":
+		return pluginerr.ErrLogin
+	case response.StatusCode/100 != 2:
+		return fmt.Errorf("status %d", response.StatusCode)
+	case f == "believer":
+		return nil
+	}
+	var numbers []int
+	return json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&numbers)
+}
+
+func (f wrongForge) Open(ctx context.Context, r forge.Request) (forge.PullRequest, error) {
+	return forge.PullRequest{}, f.get(ctx, r.Repository)
+}
+
+func (f wrongForge) Poll(ctx context.Context, q forge.Query) (forge.Report, error) {
+	switch f {
+	case "no key":
+		return forge.Report{}, fmt.Errorf("no token: %w", pluginerr.ErrLogin)
+	case "liar":
+		return forge.Report{Changed: []forge.PullRequest{{Number: 1, State: "fine"}}}, nil
+	}
+	return forge.Report{}, f.get(ctx, q.Repository)
+}
+
+func (f wrongForge) Log(ctx context.Context, r forge.Repository, _ forge.Check, _ int) (string, error) {
+	return "", f.get(ctx, r)
+}
+
+func (f wrongForge) Rerun(ctx context.Context, r forge.Repository, _ forge.Check) error {
+	if f == "yes man" {
+		return nil
+	}
+	return f.get(ctx, r)
+}
+
+func (f wrongForge) Reply(ctx context.Context, r forge.Repository, _ forge.Reply) error {
+	return f.get(ctx, r)
+}
+
+func (f wrongForge) Merge(ctx context.Context, r forge.Repository, _ forge.Merge) (string, error) {
+	return "", f.get(ctx, r)
 }

@@ -35,6 +35,8 @@ func main() {
 		plugins.Serve(plugins.Provider(drives[strings.TrimPrefix(name, "coven-provider-")]))
 	case name == "coven-model-quits":
 		plugins.Serve(plugins.Model(quitter{}))
+	case name == "coven-forge-liar":
+		plugins.Serve(plugins.Forge(liar{}))
 	case greet(beast):
 	case reviews[beast] != nil:
 		plugins.Serve(plugins.Reviewer(reviews[beast]))

@@ -62,7 +62,7 @@ trust it. Reviewers get a generated repository, never yours.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&kind, "kind", "", "the `KIND`, if the file is not named coven-KIND-NAME: "+strings.Join(kindNames(), ", "))
-	f.StringArrayVar(&with, "with", nil, "an option `KEY=VALUE` for a reviewer or arbiter (repeatable)")
+	f.StringArrayVar(&with, "with", nil, "an option `KEY=VALUE` for a reviewer or arbiter, or of the pull request for a forge: host, path, number, api (repeatable)")
 	f.StringVar(&transcript, "transcript", "", "for a provider: a `FILE` with recorded output of its CLI")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	cli.CompleteFlag(cmd, "kind", cli.CompleteList(kindNames()...))

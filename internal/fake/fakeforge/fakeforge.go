@@ -210,6 +210,25 @@ func (s *Server) setCheck(commit, name, status, log string) {
 	c.stopped = s.tick()
 }
 
+// OpenRequest opens a pull request, as a person does on the page, and returns its number.
+func (s *Server) OpenRequest(head, base, title string) (number int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	commit, err := s.git.commit(head)
+	if err != nil {
+		return 0, fmt.Errorf("branch %s: %w", head, err)
+	}
+	return s.open(&pull{title: title, head: head, base: base, last: commit}).number, nil
+}
+
+// open adds an open pull request.
+func (s *Server) open(p *pull) *pull {
+	p.number, p.state, p.created = len(s.pulls)+1, "OPEN", s.tick()
+	p.updated = p.created
+	s.pulls = append(s.pulls, p)
+	return p
+}
+
 // Require makes checks required on each branch.
 func (s *Server) Require(names ...string) { s.set(func() { s.required = names }) }
 

@@ -249,12 +249,7 @@ func (s *Server) openPull(w http.ResponseWriter, r *http.Request) {
 	case slices.ContainsFunc(s.pulls, func(p *pull) bool { return p.head == body.Head && p.fork == fork && p.state == "OPEN" && !p.gone }):
 		invalid(w, map[string]string{"message": "A pull request already exists for " + body.Head + "."})
 	default:
-		p := &pull{
-			number: len(s.pulls) + 1, title: body.Title, body: body.Body, head: body.Head, base: body.Base, fork: fork, state: "OPEN", draft: body.Draft,
-			last: head, created: s.tick(),
-		}
-		p.updated = p.created
-		s.pulls = append(s.pulls, p)
+		p := s.open(&pull{title: body.Title, body: body.Body, head: body.Head, base: body.Base, fork: fork, draft: body.Draft, last: head})
 		reply(w, http.StatusCreated, s.pullJSON(p))
 	}
 }

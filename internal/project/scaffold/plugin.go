@@ -24,7 +24,7 @@ func Langs() []string { return []string{"go", "python", "node"} }
 // kindsOf returns the kinds of plugins that can be written in a language.
 func kindsOf(lang string) []plugins.Kind {
 	if lang == "go" {
-		return slices.DeleteFunc(plugins.Kinds(), func(k plugins.Kind) bool { return k == plugins.KindForge })
+		return plugins.Kinds()
 	}
 	return []plugins.Kind{plugins.KindReviewer, plugins.KindArbiter}
 }
@@ -74,7 +74,7 @@ func Plugin(kind plugins.Kind, name, lang string) (*Project, error) {
 func checkPlugin(kind plugins.Kind, name, lang string) error {
 	const help = "coven plugins new --help"
 	var kinds []string
-	for _, k := range kindsOf("go") {
+	for _, k := range plugins.Kinds() {
 		kinds = append(kinds, string(k))
 	}
 	if !slices.Contains(kinds, string(kind)) {
@@ -174,6 +174,8 @@ func (p page) About() string {
 		return "It ends a loop when a\nround has not reduced the number of errors."
 	case plugins.KindProvider:
 		return "It drives the agent\nCLI `" + p.Name + "`."
+	case plugins.KindForge:
+		return "It reads the\nstate of pull requests from a REST API."
 	}
 	return "It has no API and\nrepeats what it is told."
 }
@@ -204,6 +206,9 @@ func (p page) Use() string {
 	case plugins.KindProvider:
 		return "Then `coven run --provider " + p.Name + "`. Its tool calls do not pass coven's gate, so your own\n" +
 			"configuration must allow it: `coven help providers`."
+	}
+	if p.Kind == string(plugins.KindForge) {
+		return "It reads the user's token from the variable " + p.Variable + "_TOKEN, which `env.pass` of your configuration must name."
 	}
 	return "coven lists and tests model plugins; no command uses them yet."
 }

@@ -29,6 +29,7 @@ func TestPlugins(t *testing.T) {
 		{plugins.KindArbiter, "go"},
 		{plugins.KindProvider, "go"},
 		{plugins.KindModel, "go"},
+		{plugins.KindForge, "go"},
 		{plugins.KindReviewer, "python"},
 		{plugins.KindArbiter, "python"},
 		{plugins.KindReviewer, "node"},
@@ -156,9 +157,6 @@ func run(t *testing.T, dir string, argv ...string) {
 // The source of every project is formatted, and templates leave no blanks where they omit text.
 func TestSources(t *testing.T) {
 	for _, kind := range plugins.Kinds() {
-		if kind == plugins.KindForge {
-			continue
-		}
 		for _, lang := range scaffold.Langs() {
 			p, err := scaffold.Plugin(kind, "x", lang)
 			if lang != "go" && kind != plugins.KindReviewer && kind != plugins.KindArbiter {
@@ -189,7 +187,7 @@ func TestSources(t *testing.T) {
 func TestWrongNames(t *testing.T) {
 	for _, tc := range []struct{ kind, name, lang, want, next string }{
 		{"reviwer", "x", "go", `"reviwer" is not a plugin kind (did you mean "reviewer"?)`, "coven plugins new --help"},
-		{"thing", "x", "go", "is not a plugin kind (known: provider, model, reviewer, arbiter)", "coven plugins new --help"},
+		{"thing", "x", "go", "is not a plugin kind (known: provider, model, reviewer, arbiter, forge)", "coven plugins new --help"},
 		{"reviewer", "X y", "go", `invalid plugin name "X y"`, "coven plugins new --help"},
 		{"reviewer", "../x", "go", `invalid plugin name "../x"`, "coven plugins new --help"},
 		{"reviewer", "", "go", `invalid plugin name ""`, "coven plugins new --help"},
