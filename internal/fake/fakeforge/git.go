@@ -34,7 +34,13 @@ func (b bare) commit(branch string) (string, error) {
 	if text, err := os.ReadFile(filepath.Join(b.dir, name)); err == nil { // a hundred pull requests would take a hundred processes
 		return strings.TrimSpace(string(text)), nil
 	}
-	return b.run("", "rev-parse", "--verify", "--quiet", name+"^{commit}")
+	packed, _ := os.ReadFile(filepath.Join(b.dir, "packed-refs"))
+	for line := range strings.Lines(string(packed)) {
+		if commit, found := strings.CutSuffix(strings.TrimSpace(line), " "+name); found {
+			return commit, nil
+		}
+	}
+	return "", fmt.Errorf("there is no branch %s", branch)
 }
 
 func (b bare) delete(branch string) error {
