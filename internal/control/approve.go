@@ -57,7 +57,7 @@ func (c *Controller) Approve(ctx context.Context, r ApproveRequest) (Outcome, er
 // approved returns the patch that an approval is about, and its tree if the session has asked about it.
 func (c *Controller) approved(ctx context.Context, v session.View, reviewed *string) (patch, tree string, err error) {
 	switch {
-	case WaitsForHost(v):
+	case v.WaitsForHost():
 		return "", v.Pull.Tree, nil
 	case v.Review != nil && (reviewed == nil || *reviewed == v.Review.Patch):
 		return v.Review.Patch, v.Review.Tree, nil
@@ -144,7 +144,7 @@ func (c *Controller) answer(ctx context.Context, v session.View, decision event.
 	switch {
 	case v.Status == session.Blocked:
 		again.Retry = v.Failing
-	case WaitsForHost(v):
+	case v.WaitsForHost():
 		path = v.WaitsAt
 	default:
 		path = v.Review.Path

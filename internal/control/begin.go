@@ -59,7 +59,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: upstream, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
 		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), StackedOn: stackedOn,
-		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), Budget: plan.Grimoire.Budget.Amount,
+		Budget: plan.Grimoire.Budget.Amount,
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started, o.fork); err != nil {
 		return Outcome{}, err

@@ -18,15 +18,10 @@ func (c *Controller) forge() *pulls.Forge {
 	return &pulls.Forge{Repo: c.Project.Repo, Config: c.Project.Config.Forge, Host: c.Runtime.host, Hide: c.Project.Hidden, Now: c.Project.Env.Now}
 }
 
-// WaitsForHost reports whether a session waits for the host of its pull request.
-func WaitsForHost(v session.View) bool {
-	return v.Status == session.Waiting && (v.Reason == event.WaitCI || v.Reason == event.WaitMerge) && v.Pull != nil
-}
-
 // ChangedPulls returns those of the sessions whose pull request has changed since they stopped. It asks the host about all of them, if
 // it is time; with now, it is time. The error is about the host; then the sessions may be incomplete.
 func (c *Controller) ChangedPulls(ctx context.Context, all []session.View, now bool) ([]session.View, error) {
-	all = slices.DeleteFunc(slices.Clone(all), func(v session.View) bool { return !WaitsForHost(v) })
+	all = slices.DeleteFunc(slices.Clone(all), func(v session.View) bool { return !v.WaitsForHost() })
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -52,7 +47,7 @@ func (c *Controller) pullTarget(ctx context.Context, item project.Item, local wo
 		return target, "", err
 	}
 	below, err := c.Project.Finder.OfTask(ids[0])
-	if err != nil || !WaitsForHost(below) || !below.Pull.InBaseRepository() {
+	if err != nil || !below.WaitsForHost() || !below.Pull.InBaseRepository() {
 		return target, "", nil //nolint:nilerr // then the task is blocked
 	}
 	target, err = workspace.PullTarget(ctx, c.Project.Repo, below.Pull.TrackingRef())

@@ -112,7 +112,7 @@ func WaitsForMessage(v session.View) bool {
 
 // decidable reports whether a change waits for a review, or can be revised because a step of the grimoire is blocked.
 func decidable(op Operation, v session.View) bool {
-	return WaitsForReview(v.Shown()) && v.Review != nil || WaitsForHost(v) ||
+	return WaitsForReview(v.Shown()) && v.Review != nil || v.WaitsForHost() ||
 		op == OpRevise && v.Status == session.Blocked && v.Failing != "" && !event.IsSetup(v.Failing)
 }
 

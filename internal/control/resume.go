@@ -63,7 +63,7 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if err == nil {
 		err = c.admitSession(ctx, v)
 	}
-	if err == nil && WaitsForHost(v) {
+	if err == nil && v.WaitsForHost() {
 		err = c.forge().Ask(ctx, *v.Pull)
 	}
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 	}
 	for _, v := range slices.Backward(views) {
 		switch {
-		case WaitsForHost(v) && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
+		case v.WaitsForHost() && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
 		case v.Status == session.Damaged:
 			b.Damaged = append(b.Damaged, v)
 		case v.Status == session.Waiting && overBudget(v, today) && more == (budget.Amount{}):

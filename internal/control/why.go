@@ -85,13 +85,13 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 			r.Reason, r.Next = "landed as "+v.Commit+v.Landed.Together()+terminal.Colon(v.Summary), "git show "+v.Commit
 		}
 	case session.Blocked:
-		r.Reason = causeOf(v)
+		r.Reason = v.Cause(DetailOf(v))
 		if changed := planning.Changed(ctx, p, v); len(changed) > 0 {
 			r.Reason, r.Next = r.Reason+"; "+planning.Text(changed), newSettings(v)
 		}
 		r.Or = orBlocked(v, r.Next)
 	case session.Failed, session.Cancelled:
-		r.Reason = causeOf(v)
+		r.Reason = v.Cause(DetailOf(v))
 		return anew(ctx, p, v, r)
 	case session.Interrupted:
 		r.Reason = interrupted(p, v)

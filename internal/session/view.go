@@ -40,6 +40,11 @@ type View struct {
 	tokensBefore map[string]int64 // tokens of continued runs before they continued
 }
 
+// WaitsForHost reports whether the session waits for the host of its pull request.
+func (v View) WaitsForHost() bool {
+	return v.Status == Waiting && (v.Reason == event.WaitCI || v.Reason == event.WaitMerge) && v.Pull != nil
+}
+
 // State is the current state of a session.
 type State struct {
 	Status  event.Status     `json:"status"`

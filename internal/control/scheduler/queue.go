@@ -153,7 +153,7 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 			p.controller.FinishDismissal(ctx, v)
 			continue
 		}
-		if p.watch && control.WaitsForHost(v) {
+		if p.watch && v.WaitsForHost() {
 			published = append(published, v)
 		}
 		if !p.canResume(v) {
@@ -231,11 +231,10 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 		return time.Since(at) >= pollEvery
 	}
 	now := p.project.Env.Now()
-	return (v.Reason == event.WaitLimit || v.Reason == event.WaitMerge && v.Pull == nil) && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 	if v.WaitsForDay() {
 		return !now.Before(v.Until)
 	}
-	return v.Reason == event.WaitLimit && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
+	return (v.Reason == event.WaitLimit || v.Reason == event.WaitMerge && v.Pull == nil) && now.Sub(v.Updated) >= limitPause && !now.Before(v.Until)
 }
 
 // Started implements Queue.

@@ -84,8 +84,11 @@ func On(day time.Time, all []Charge) []Charge {
 }
 
 // Today returns the budget for today, with what all sessions have used in US dollars and tokens. Damaged sessions do not count.
-// Without a limit, nothing is read.
+// Without a limit, or on a nil Ledger, nothing is read.
 func (l *Ledger) Today() (budget.Day, error) {
+	if l == nil {
+		return budget.Day{}, nil
+	}
 	d := budget.DayOf(l.now())
 	if d.Limit = l.limit; l.limit == (budget.Amount{}) {
 		return d, nil

@@ -1,4 +1,4 @@
-package control
+package session
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
-	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
@@ -16,15 +15,14 @@ const (
 	maxLastLine = 160 // characters of its output line
 )
 
-// causeOf returns why a session is blocked or has failed, including the report of its step: the failed
+// Cause returns why a session is blocked or has failed, including the report of its step: the failed
 // command and the most informative line of its output, or the first open finding. If no step is the cause,
-// it returns DetailOf(v).
-func causeOf(v session.View) string {
-	detail := DetailOf(v)
+// it returns detail, the reason in one line.
+func (v View) Cause(detail string) string {
 	if v.Rejected {
 		return detail
 	}
-	events, err := session.Events(v.Dir, event.StepCompleted)
+	events, err := Events(v.Dir, event.StepCompleted)
 	if err != nil {
 		return detail
 	}
@@ -38,7 +36,7 @@ func causeOf(v session.View) string {
 	return detail
 }
 
-// withCause adds the report of the failing step to the reason of a session.
+// withCause adds the report of the failing step to the reason of a
 func withCause(detail string, r event.Result, open []event.Finding) string {
 	switch r.ErrorType {
 	case event.ErrorProcessExit:
