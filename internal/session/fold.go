@@ -159,11 +159,8 @@ func (v *View) work(e event.Event) error {
 		return appendTo(&v.Calls, e)
 	case event.ReviewAsked, event.ReviewAnswered:
 		return v.reviewed(e)
-	case event.PullPublished:
-		v.Pull = &event.PullRequest{}
-		return e.Decode(v.Pull)
-	case event.PullMoved:
-		v.Info.Target, v.Info.StackedOn = event.As[event.PullTarget](e).Target, ""
+	case event.PullPublished, event.PullMoved:
+		return v.published(e)
 	case event.LandIntended:
 		return e.Decode(&v.Landing)
 	case event.LandDone:
@@ -174,18 +171,8 @@ func (v *View) work(e event.Event) error {
 		err := e.Decode(&c)
 		v.ClaimOid = c.Oid
 		return err
-	case event.RepositoryChanged:
-		var c event.RepositoryChange
-		err := e.Decode(&c)
-		if c.Severity != event.SeverityNoted {
-			v.Warnings = append(v.Warnings, c.Summary()+c.Undo())
-		}
-		return err
-	case event.Warning:
-		var t event.Text
-		err := e.Decode(&t)
-		v.Warnings = append(v.Warnings, t.Text)
-		return err
+	case event.RepositoryChanged, event.Warning:
+		return v.warned(e)
 	case event.AgentText, event.MessageCreated:
 		return v.said(e)
 	default:
@@ -361,4 +348,32 @@ func appendTo[T any](list *[]T, e event.Event) error {
 	}
 	*list = append(*list, item)
 	return nil
+}
+
+// warned adds a warning, or a change of the repository that is more than noted.
+func (v *View) warned(e event.Event) error {
+	if e.Type == event.Warning {
+		var t event.Text
+		err := e.Decode(&t)
+		v.Warnings = append(v.Warnings, t.Text)
+		return err
+	}
+	var c event.RepositoryChange
+	err := e.Decode(&c)
+	if c.Severity != event.SeverityNoted {
+		v.Warnings = append(v.Warnings, c.Summary()+c.Undo())
+	}
+	return err
+}
+
+// published applies an event about the pull request of the session.
+func (v *View) published(e event.Event) error {
+	if e.Type == event.PullPublished {
+		v.Pull = &event.PullRequest{}
+		return e.Decode(v.Pull)
+	}
+	var to event.PullTarget
+	err := e.Decode(&to)
+	v.Info.Target, v.Info.StackedOn = to.Target, ""
+	return err
 }
