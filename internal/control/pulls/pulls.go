@@ -17,6 +17,7 @@ import (
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/plugins/forge"
@@ -150,6 +151,7 @@ func (f *Forge) Publish(ctx context.Context, candidate event.Landing, branch str
 	if err := f.push(ctx, l, branch, candidate.Tip, known); err != nil {
 		return event.PullRequest{}, err
 	}
+	failpoint.Point("pull.pushed")
 	calling, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	opened, err := client.Open(calling, forge.Request{
@@ -158,6 +160,7 @@ func (f *Forge) Publish(ctx context.Context, candidate event.Landing, branch str
 	if err != nil {
 		return event.PullRequest{}, wait(l, fmt.Errorf("the pull request was not opened: %w", err))
 	}
+	failpoint.Point("pull.opened")
 	if opened.Number <= 0 {
 		return event.PullRequest{}, fmt.Errorf("the forge plugin %s opened a pull request without a number: %w", l.plugin, pluginerr.ErrInvalid)
 	}
@@ -366,6 +369,7 @@ func (f *Forge) act(ctx context.Context, of event.PullRequest, call func(context
 	if err := call(calling, client, l); err != nil {
 		return err
 	}
+	failpoint.Point("pull.acted")
 	_, err = change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
 		s.follow(of.Number).Stale = true
 		return nil
