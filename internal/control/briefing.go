@@ -17,8 +17,8 @@ func TargetBranch(ctx context.Context, p *project.Project, onto string) (string,
 }
 
 // Brief starts to scan the checkout for uncommitted files, which takes a while in a large one. briefing
-// waits for the scan, and returns the lines to show before agents start.
-func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() ([]string, error)) {
+// waits for the scan, and returns the lines to show before agents start. onto says where changes land.
+func (c *Controller) Brief(ctx context.Context, onto string) (briefing func() ([]string, error)) {
 	type look struct {
 		uncommitted []string
 		err         error
@@ -33,11 +33,11 @@ func (c *Controller) Brief(ctx context.Context, branch string) (briefing func() 
 		if seen.err != nil {
 			return nil, seen.err
 		}
-		return c.briefing(seen.uncommitted, branch), nil
+		return c.briefing(seen.uncommitted, onto), nil
 	}
 }
 
-func (c *Controller) briefing(uncommitted []string, branch string) []string {
+func (c *Controller) briefing(uncommitted []string, onto string) []string {
 	lines := []string{c.sandboxLine(), c.Runtime.Warning}
 	uncommitted = slices.DeleteFunc(uncommitted, func(name string) bool {
 		return slices.Contains(c.Project.Config.Worktree.Link, strings.TrimSuffix(name, "/")) // agents see it
@@ -52,7 +52,7 @@ func (c *Controller) briefing(uncommitted []string, branch string) []string {
 	case len(found) > 0:
 		lines = append(lines, "checks found: "+strings.Join(found, ", "))
 	}
-	lines = append(lines, c.Project.ChecksWarning(), "landing on "+branch)
+	lines = append(lines, c.Project.ChecksWarning(), "landing on "+onto)
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 

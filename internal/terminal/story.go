@@ -73,6 +73,8 @@ func story(e event.Event) string {
 	case event.LandDone:
 		l := event.As[event.Landing](e)
 		return fmt.Sprintf("landed %.10s on %s", l.New, event.BranchName(l.Target)) + l.Together()
+	case event.PullPublished, event.PullSeen, event.PullRerun, event.PullAnswered:
+		return pullStory(e)
 	case event.BatchStarted, event.BatchEnded:
 		return batchStory(e)
 	case event.RepositoryChanged:
@@ -83,6 +85,20 @@ func story(e event.Event) string {
 		return spawnStory(e)
 	}
 	return agentStory(e)
+}
+
+// pullStory describes an event of a pull request.
+func pullStory(e event.Event) string {
+	switch e.Type {
+	case event.PullPublished:
+		pr := event.As[event.PullRequest](e)
+		return fmt.Sprintf("  pushed %.10s to %s of %s: %s", pr.Tip, pr.Branch, pr.Remote, pr.URL)
+	case event.PullSeen:
+		return "  " + event.As[event.PullState](e).Detail
+	case event.PullRerun:
+		return "  runs the check " + event.As[event.PullCheck](e).Name + " again"
+	}
+	return "  answered a comment: " + oneline.Of(event.As[event.PullAnswer](e).Text)
 }
 
 // checkStory describes an event of a check.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/config"
@@ -230,7 +231,11 @@ func (o *runOptions) work(ctx context.Context, c *control.Controller, from sched
 
 // brief returns the lines to show before the tasks run. It looks while other work goes on.
 func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch string) func() ([]string, error) {
-	first, briefing := newHere(c.Project), c.Brief(ctx, branch)
+	onto := branch
+	if o.pull || c.Project.Config.Landing.Strategy == grimoires.PullRequest {
+		onto += " with pull requests"
+	}
+	first, briefing := newHere(c.Project), c.Brief(ctx, onto)
 	return func() ([]string, error) {
 		lines, err := briefing()
 		if err != nil {
