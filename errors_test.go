@@ -47,7 +47,7 @@ var takers = map[string]string{
 	"integrate.UnrelatedError":   "internal/control/workspace/landing.go",
 	"integrate.UnresolvedError":  "internal/control/workspace/workspace.go",
 	"tripwire.UnrestorableError": "internal/control/rescue/rescue.go",
-	"forgehttp.Limited":          "plugins/builtin/github/poll.go", // or a text of the plugin
+	"forgehttp.Limited":          "plugins/builtin/forgehttp/poll.go", // or a text of the plugin
 	"forgehttp.Refusal":          "plugins/builtin/github/act.go",
 }
 

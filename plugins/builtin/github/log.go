@@ -9,10 +9,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/plugins/builtin/forgehttp"
@@ -33,7 +29,7 @@ func (f Forge) Log(ctx context.Context, where forge.Repository, check forge.Chec
 	case checkRun:
 		return r.runLog(ctx, id, limit)
 	case oldStatus:
-		return tailOf(check.Summary, limit), nil
+		return forgehttp.Tail(check.Summary, limit), nil
 	}
 	return "", unknownID(check.ID)
 }
@@ -48,11 +44,11 @@ func (r *repository) runLog(ctx context.Context, id string, limit int) (string, 
 	}
 	var parts []string
 	for _, part := range []string{run.Output.Title, run.Output.Summary, run.Output.Text} {
-		if part = strings.TrimSpace(cleanText(part)); part != "" {
+		if part = strings.TrimSpace(forgehttp.Clean(part)); part != "" {
 			parts = append(parts, part)
 		}
 	}
-	return tailOf(strings.Join(parts, "\n\n"), limit), nil
+	return forgehttp.Tail(strings.Join(parts, "\n\n"), limit), nil
 }
 
 // step is a step of a job.
@@ -115,7 +111,7 @@ func cut(log io.Reader, failed step, limit int) (string, error) {
 		}
 		more = c.add(line) && err == nil
 	}
-	return tailOf(strings.TrimRight(string(c.kept), "\n"), limit), nil
+	return forgehttp.Tail(strings.TrimRight(string(c.kept), "\n"), limit), nil
 }
 
 // cutter collects the lines of a step.
@@ -146,7 +142,7 @@ func (c *cutter) add(line string) bool {
 		c.kept = nil // it was the step before
 	}
 	c.failed = c.failed || strings.HasPrefix(line, "##[error]")
-	if c.kept = append(c.kept, cleanText(marks.ReplaceAllString(line, ""))...); len(c.kept) > 4*c.limit {
+	if c.kept = append(c.kept, forgehttp.Clean(marks.ReplaceAllString(line, ""))...); len(c.kept) > 4*c.limit {
 		c.kept = c.kept[len(c.kept)-2*c.limit:]
 	}
 	return true
@@ -175,45 +171,4 @@ func readLine(r *bufio.Reader) (string, error) {
 		}
 		return string(line), err
 	}
-}
-
-// cleanText removes terminal codes and control characters except line ends and tabs. Of a line that a carriage return overwrites, the last part stays.
-func cleanText(text string) string {
-	text = ansi.Strip(strings.ToValidUTF8(text, "\uFFFD"))
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		line, newline := strings.CutSuffix(line, "\n")
-		if i := strings.LastIndexByte(strings.TrimRight(line, "\r"), '\r'); i >= 0 {
-			line = line[i+1:]
-		}
-		b.WriteString(strings.Map(func(r rune) rune {
-			if r != '\t' && unicode.IsControl(r) {
-				return -1
-			}
-			return r
-		}, line))
-		if newline {
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
-}
-
-// tailOf returns the last complete lines of a text within limit bytes, or the end of the last line if it is longer.
-func tailOf(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	if limit <= 0 {
-		return ""
-	}
-	text = text[len(text)-limit:]
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text = text[1:]
-	}
-	if i := strings.IndexByte(text, '\n'); i >= 0 && i < len(text)-1 {
-		text = text[i+1:]
-	}
-	return text
 }

@@ -128,6 +128,6 @@ func (r *repository) state(ctx context.Context, got *found) (forge.PullRequest, 
 		return forge.PullRequest{}, err
 	}
 	return forge.PullRequest{
-		Number: got.Number, URL: address(got.HTMLURL), State: forge.Open, Draft: got.Draft, Head: got.Head.SHA, Base: got.Base.Ref,
+		Number: got.Number, URL: forgehttp.PageOf(got.HTMLURL), State: forge.Open, Draft: got.Draft, Head: got.Head.SHA, Base: got.Base.Ref,
 	}, nil
 }

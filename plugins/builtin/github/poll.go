@@ -2,8 +2,6 @@ package github
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +27,8 @@ func (f Forge) Poll(ctx context.Context, query forge.Query) (forge.Report, error
 	p := &poll{repository: r, rules: loadRules(query.Version), used: map[string]rules{}}
 	for known := range slices.Chunk(query.Known, batch) {
 		if err := p.changed(ctx, known); err != nil {
-			return p.partial(err)
+			p.report.Version, p.report.Limit = saveRules(p.used), r.limit
+			return forgehttp.Partial(p.report, err)
 		}
 	}
 	p.report.Version, p.report.Limit = saveRules(p.used), r.limit
@@ -44,22 +43,6 @@ type poll struct {
 	report forge.Report
 }
 
-// partial returns the report of a poll that an error cut off. The pull requests that it covers are not asked for again, so that also
-// a poll of many makes progress.
-func (p *poll) partial(err error) (forge.Report, error) {
-	limited := (*forgehttp.Limited)(nil)
-	switch {
-	case len(p.report.Changed) > 0 && errors.Is(err, pluginerr.ErrTransient):
-		p.report.Version, p.report.Limit = saveRules(p.used), p.limit
-		return p.report, nil
-	case errors.As(err, &limited):
-		limit := p.limit
-		limit.Until, limit.Remaining = limited.Until, 0
-		return forge.Report{Limit: limit}, nil
-	}
-	return forge.Report{}, err
-}
-
 // changed adds the pull requests whose state is not the known one to the report.
 func (p *poll) changed(ctx context.Context, known []forge.Known) error {
 	states, err := p.lights(ctx, known)
@@ -69,7 +52,7 @@ func (p *poll) changed(ctx context.Context, known []forge.Known) error {
 	for _, k := range known {
 		raw, exists := states[k.Number]
 		if !exists {
-			if gone := (forge.PullRequest{Number: k.Number, State: forge.Gone, Version: "gone"}); k.Version != gone.Version {
+			if gone := forgehttp.Gone(k.Number); k.Version != gone.Version {
 				p.report.Changed = append(p.report.Changed, gone)
 			}
 			continue
@@ -135,9 +118,7 @@ func (r *repository) variables(more map[string]any) map[string]any {
 func versionOf(light json.RawMessage, r rules) string {
 	var compact any
 	_ = json.Unmarshal(light, &compact) // a valid part of an answer
-	canonical, _ := json.Marshal([]any{compact, r.Checks, r.Reviews, r.Threads})
-	sum := sha256.Sum256(canonical)
-	return hex.EncodeToString(sum[:16])
+	return forgehttp.Hash(compact, r.Checks, r.Reviews, r.Threads)
 }
 
 // maxPages is the number of queries for one pull request.

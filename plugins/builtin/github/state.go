@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/coven-run/coven/plugins/builtin/forgehttp"
 	"github.com/coven-run/coven/plugins/forge"
 )
 
@@ -193,7 +194,7 @@ func (c checkContext) convert() named {
 		name := forge.ClipLine(c.Context)
 		return named{plain: name, order: c.CreatedAt.Unix(), Check: forge.Check{
 			ID: oldStatus + ":" + forge.ClipLine(c.ID), Name: cmp.Or(name, "status"), Status: statusOf(c.State), Required: c.IsRequired,
-			URL: address(c.TargetURL), Summary: forge.ClipLine(c.Description),
+			URL: forgehttp.PageOf(c.TargetURL), Summary: forge.ClipLine(c.Description),
 		}}
 	}
 	name, kind := forge.ClipLine(c.Name), checkRun
@@ -206,7 +207,7 @@ func (c checkContext) convert() named {
 	}
 	n.Check = forge.Check{
 		ID: kind + ":" + strconv.FormatInt(c.number(), 10), Name: cmp.Or(name, "check"), Status: runStatus(c.Status, c.Conclusion), Required: c.IsRequired,
-		URL: cmp.Or(address(c.DetailsURL), address(c.URL)), Summary: forge.ClipLine(cmp.Or(c.Title, c.Summary)),
+		URL: cmp.Or(forgehttp.PageOf(c.DetailsURL), forgehttp.PageOf(c.URL)), Summary: forge.ClipLine(cmp.Or(c.Title, c.Summary)),
 	}
 	if n.Summary == "" && n.Status == forge.Failed && c.Conclusion != "FAILURE" {
 		n.Summary = strings.ToLower(strings.ReplaceAll(cmp.Or(c.Conclusion, c.Status), "_", " "))
@@ -225,14 +226,6 @@ func (c checkContext) number() int64 {
 		}
 	}
 	return 0
-}
-
-// address returns the address of a page, or "" if it is none.
-func address(text string) string {
-	if len(text) > forge.MaxLine || !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "http://") || forge.ClipLine(text) != text {
-		return ""
-	}
-	return text
 }
 
 func statusOf(state string) forge.Status {
@@ -321,7 +314,7 @@ func (t thread) add(all []forge.Comment) []forge.Comment {
 
 // place sets the place of a comment.
 func (t thread) place(c comment, added *forge.Comment) {
-	if t.Path == "" || path.Clean(t.Path) != t.Path || path.IsAbs(t.Path) || strings.HasPrefix(t.Path, "../") || forge.ClipLine(t.Path) != t.Path && strings.ContainsAny(t.Path, "\x00\n\r") {
+	if !forgehttp.IsFile(t.Path) {
 		return
 	}
 	added.Path, added.Old = t.Path, t.DiffSide == "LEFT"
