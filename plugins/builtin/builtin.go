@@ -18,7 +18,9 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/claude"
 	"github.com/coven-run/coven/plugins/builtin/codex"
 	"github.com/coven-run/coven/plugins/builtin/endpoint"
+	"github.com/coven-run/coven/plugins/builtin/gitea"
 	"github.com/coven-run/coven/plugins/builtin/github"
+	"github.com/coven-run/coven/plugins/builtin/gitlab"
 	"github.com/coven-run/coven/plugins/builtin/qwen"
 	"github.com/coven-run/coven/plugins/provider"
 )
@@ -30,7 +32,7 @@ func Names() map[plugins.Kind][]string {
 		plugins.KindModel:    {endpoint.Anthropic().Name, endpoint.OpenAI().Name, "scripted"},
 		plugins.KindReviewer: {"agent", "command"},
 		plugins.KindArbiter:  {"agent", "rules"},
-		plugins.KindForge:    {github.Name},
+		plugins.KindForge:    {github.Name, gitea.Name, gitlab.Name},
 	}
 }
 
@@ -99,12 +101,17 @@ func Credentials(need plugins.Need, user, settings []string) (env []string) {
 	if need == (plugins.Need{Kind: plugins.KindForge, Name: github.Name}) {
 		return github.Credentials(context.Background(), user)
 	}
-	api, ok := endpoint.Of(need.Name)
-	if !ok || need.Kind != plugins.KindModel {
-		return nil
+	var variables []string
+	switch api, ok := endpoint.Of(need.Name); {
+	case ok && need.Kind == plugins.KindModel:
+		variables = api.Variables()
+	case need == plugins.Need{Kind: plugins.KindForge, Name: gitea.Name}:
+		variables = gitea.Variables()
+	case need == plugins.Need{Kind: plugins.KindForge, Name: gitlab.Name}:
+		variables = gitlab.Variables()
 	}
 	for _, kv := range user {
-		if name, _, _ := strings.Cut(kv, "="); slices.Contains(api.Variables(), name) {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains(variables, name) {
 			env = append(env, kv)
 		}
 	}

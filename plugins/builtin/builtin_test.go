@@ -10,11 +10,15 @@ import (
 
 // Only the plugin of an API gets its credential.
 func TestCredentials(t *testing.T) {
-	user := []string{"OPENAI_API_KEY=a=b", "ANTHROPIC_API_KEY=c", "ANTHROPIC_BASE_URL=d", "ANTHROPIC_API_KEYS=e", "PATH=f"}
+	user := []string{"OPENAI_API_KEY=a=b", "ANTHROPIC_API_KEY=c", "ANTHROPIC_BASE_URL=d", "ANTHROPIC_API_KEYS=e", "PATH=f", "GH_TOKEN=e", "GITLAB_TOKEN=f"}
 	for need, want := range map[plugins.Need][]string{
 		{Kind: plugins.KindModel, Name: "openai"}:       {"OPENAI_API_KEY=a=b"},
 		{Kind: plugins.KindModel, Name: "anthropic"}:    {"ANTHROPIC_API_KEY=c", "ANTHROPIC_BASE_URL=d"},
 		{Kind: plugins.KindModel, Name: "scripted"}:     nil,
+		{Kind: plugins.KindForge, Name: "github"}:       {"GH_TOKEN=e"},
+		{Kind: plugins.KindForge, Name: "gitlab"}:       {"GITLAB_TOKEN=f"},
+		{Kind: plugins.KindForge, Name: "gitea"}:        nil,
+		{Kind: plugins.KindModel, Name: "github"}:       nil,
 		{Kind: plugins.KindReviewer, Name: "anthropic"}: nil,
 	} {
 		if got := Credentials(need, user, nil); !slices.Equal(got, want) {

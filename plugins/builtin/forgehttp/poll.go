@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"path"
@@ -90,4 +91,12 @@ func PageOf(text string) string {
 func IsFile(text string) bool {
 	return text != "" && path.Clean(text) == text && !path.IsAbs(text) && !strings.HasPrefix(text, "../") && text != "." && text != ".." &&
 		len(text) <= forge.MaxLine && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// Inner returns the error of a request about a part of a pull request that exists: if the part does not, it may at the next poll.
+func Inner(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", err.Error(), pluginerr.ErrTransient)
+	}
+	return err
 }

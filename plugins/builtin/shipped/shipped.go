@@ -10,7 +10,9 @@ import (
 	"github.com/coven-run/coven/plugins/builtin/agent"
 	"github.com/coven-run/coven/plugins/builtin/anthropic"
 	"github.com/coven-run/coven/plugins/builtin/command"
+	"github.com/coven-run/coven/plugins/builtin/gitea"
 	"github.com/coven-run/coven/plugins/builtin/github"
+	"github.com/coven-run/coven/plugins/builtin/gitlab"
 	"github.com/coven-run/coven/plugins/builtin/openai"
 	"github.com/coven-run/coven/plugins/builtin/rules"
 	"github.com/coven-run/coven/plugins/builtin/scripted"
@@ -28,7 +30,9 @@ func Find(kind plugins.Kind, name string) (served plugins.Served, ok bool) {
 		},
 		plugins.KindReviewer: {"agent": plugins.Reviewer(agent.Reviewer{}), "command": plugins.Reviewer(command.Reviewer{})},
 		plugins.KindArbiter:  {"agent": plugins.Arbiter(agent.Arbiter{}), "rules": plugins.Arbiter(rules.Arbiter{})},
-		plugins.KindForge:    {github.Name: plugins.Forge(github.Forge{})},
+		plugins.KindForge: {
+			github.Name: plugins.Forge(github.Forge{}), gitea.Name: plugins.Forge(gitea.Forge{}), gitlab.Name: plugins.Forge(gitlab.Forge{}),
+		},
 	}[kind][name]
 	return served, ok
 }
