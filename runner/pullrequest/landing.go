@@ -377,9 +377,7 @@ func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, e
 		return event.Result{}, nil // others may fail, too, and are fixed together
 	}
 	result := event.Result{ErrorType: event.ErrorCI}
-	var names []string
 	for _, check := range failed {
-		names = append(names, check.Name)
 		log, err := l.Host.Log(ctx, check)
 		if err != nil {
 			log = "Its log could not be read: " + oneline.Of(err.Error())
@@ -388,7 +386,7 @@ func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, e
 	}
 	since, err := l.sinceGreen(ctx, p)
 	result.Output += since
-	result.Error = fmt.Sprintf("%s: %s failed on %s", pullName(p.pr), strings.Join(names, ", "), short(p.Head))
+	result.Error = fmt.Sprintf("%s: %s failed on %s", pullName(p.pr), names(failed), short(p.Head))
 	return result, err
 }
 

@@ -2,6 +2,7 @@ package pullrequest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coven-run/coven/internal/event"
@@ -101,6 +102,8 @@ func (p published) wait() *Wait {
 	case running > 0:
 		w.Reason = event.WaitCI
 		text += fmt.Sprintf(": %d of %d checks have not ended: %s", running, len(p.Checks), p.pendingNames())
+	case len(p.failed()) > 0:
+		text += ": " + names(p.failed()) + " failed"
 	case p.Mergeable == forge.Conflict:
 		text += " conflicts with " + p.pr.Base + ", according to the host"
 	case p.Changes:
@@ -122,15 +125,18 @@ func (p published) wait() *Wait {
 }
 
 func (p published) pendingNames() string {
-	var names []string
-	for _, check := range p.Checks {
-		if check.Status == forge.Pending && p.relevant(check) {
-			names = append(names, oneline.Of(check.Name))
-		}
+	return names(slices.DeleteFunc(slices.Clone(p.Checks), func(c forge.Check) bool { return c.Status != forge.Pending || !p.relevant(c) }))
+}
+
+// names lists the names of checks.
+func names(checks []forge.Check) string {
+	var all []string
+	for _, check := range checks {
+		all = append(all, oneline.Of(check.Name))
 	}
 	const most = 3
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + fmt.Sprintf(" and %d more", len(all)-most)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(all, ", ")
 }
