@@ -20,9 +20,7 @@ import (
 func changeOf(t testing.TB, w *repo.Worktree, base string) predict.Change {
 	t.Helper()
 	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, w.TaskID, "now"))
-	c, _, err := predict.Of(t.Context(), w.Repo, w.TaskID, base)
-	must(t, err)
-	return c
+	return value[predict.Change](t)(predict.Of(t.Context(), w.Repo, w.TaskID, base, predict.Change{}))
 }
 
 func TestPredictedConflicts(t *testing.T) {
@@ -81,16 +79,14 @@ func TestPredictionWithoutGit(t *testing.T) {
 	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), one, "ONE", ""))
 	value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), two, "TWO", ""))
 	count := countGit(t)
-	a, _, err := predict.Of(t.Context(), r, "ONE", base)
-	must(t, err)
-	b, _, err := predict.Of(t.Context(), r, "TWO", base)
-	must(t, err)
+	a := value[predict.Change](t)(predict.Of(t.Context(), r, "ONE", base, predict.Change{}))
+	b := value[predict.Change](t)(predict.Of(t.Context(), r, "TWO", base, predict.Change{}))
 	if files, err := predict.Conflicts(t.Context(), r, a, b); err != nil || len(files) > 0 || count() > 0 {
 		t.Errorf("%q, %v, %d git processes", files, err, count())
 	}
-	_, ok, err := predict.Of(t.Context(), r, "NONE", base)
-	if ok || err != nil {
-		t.Error(ok, err)
+	none := value[predict.Change](t)(predict.Of(t.Context(), r, "NONE", base, predict.Change{}))
+	if files, err := predict.Conflicts(t.Context(), r, a, none); err != nil || len(files) > 0 {
+		t.Error(files, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/collisions"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -50,6 +51,14 @@ type Card struct {
 	Wakes   time.Time // when the snooze ends; zero if the time does not end it
 
 	View session.View // zero if it has not begun
+}
+
+// Conflicts describes the predicted conflicts with other tasks, one per line.
+func (c Card) Conflicts() (lines []string) {
+	for _, one := range c.View.Collisions {
+		lines = append(lines, line(collisions.Text(one)))
+	}
+	return lines
 }
 
 // Begun reports whether the task has a session.
@@ -99,7 +108,7 @@ func cardOf(v session.View, short map[string]string, now time.Time) Card {
 	switch shown := v.Shown(); c.Section {
 	case Running:
 		step, action := control.Doing(v)
-		c.Text = line(step + terminal.Colon(action))
+		c.Text = strings.Join(append(c.Conflicts(), line(step+terminal.Colon(action))), "; ")
 	case Waiting:
 		c.Text = line(control.DetailOf(shown))
 		if !shown.Until.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
+	"github.com/coven-run/coven/internal/terminal"
 )
 
 // Scheduler returns a scheduler of the tasks in queue, which Watch shows. It runs atOnce tasks at once, or
@@ -55,6 +56,7 @@ func (a *App) observer() scheduler.Observer {
 		Spent: func(text string) {
 			show("%s: no more tasks start\n", text)
 		},
+		Collided: func(text string) { show("%s\n", terminal.Printable(text)) },
 		Failed:   a.ShowError,
 		Rejected: func(d control.Dismissal) { show("%s", RejectedText(d)) },
 		Over: func(s scheduler.Summary) {

@@ -9,6 +9,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/collisions"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
@@ -49,7 +50,24 @@ func (a *App) StatusTable(views []session.View, short map[string]string) error {
 	if err := a.Printf("%s\n", strings.Join(lines, "\n")); err != nil {
 		return err
 	}
+	if err := a.collisions(views, short, width); err != nil {
+		return err
+	}
 	return a.openFindings(views, short, width)
+}
+
+// collisions lists the predicted conflicts between tasks.
+func (a *App) collisions(views []session.View, short map[string]string, width int) error {
+	for _, v := range views {
+		for _, c := range v.Collisions {
+			c.Task = cmp.Or(short[c.Task], c.Task)
+			text := cmp.Or(short[v.Task], v.Task) + ": " + collisions.Text(c)
+			if err := a.Printf("%s\n", cut(text, width)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // minTitle is the width to which the title shrinks before other columns do.

@@ -79,6 +79,8 @@ func (b BudgetPerDay) Amount() budget.Amount { return budget.Amount{USD: b.USD, 
 type Run struct {
 	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
 	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
+	// Collisions says how predicted conflicts between tasks are handled.
+	Collisions string `yaml:"collisions" oneof:"off|warn|tell|serialize" about:"predicted conflicts between tasks: warn shows them; tell also tells the agents; serialize also holds back ready tasks with the same touches: labels"`
 }
 
 // Landing configures how changes land.
@@ -193,6 +195,7 @@ func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Agent: Agent{MaxRounds: 10}, Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Branch: DefaultBranch, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}

@@ -30,8 +30,9 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]bool{}
+	seen, collisions := map[string]bool{}, session.Collisions(p.Repo.Root, session.LiveIDs(all))
 	for i, v := range views {
+		views[i].Collisions = collisions[v.ID]
 		views[i].Turn = workspace.TurnOf(p.Repo, v)
 		if path := p.Repo.WorktreePath(worktree.SafeName(v.Task)); !seen[v.Task] && exists(path) { // it is that of the newest
 			views[i].Worktree = path

@@ -33,6 +33,8 @@ type Reason struct {
 	Or []string `json:"or,omitempty"`
 	// Turn is set while the task waits for its turn to land.
 	Turn *session.Turn `json:"turn,omitempty"`
+	// Collisions are predicted conflicts with the changes of other tasks.
+	Collisions []session.Collision `json:"collisions,omitempty"`
 }
 
 // Why explains the state of the task that name identifies.
@@ -64,7 +66,7 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	case err != nil:
 		return Reason{}, err
 	}
-	r := Reason{Task: id, State: StateOf(v), Reason: DetailOf(v), Next: NextOf(v)}
+	r := Reason{Task: id, State: StateOf(v), Reason: DetailOf(v), Next: NextOf(v), Collisions: collisions(p, v)}
 	if v.Damage != "" && v.Status != session.Running {
 		r.Reason = fmt.Sprintf("session %s is damaged: %s", v.ID, v.Damage)
 		return r, nil
@@ -78,7 +80,7 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 		v.Turn = workspace.TurnOf(p.Repo, v)
 		r.Reason, r.Next, r.Turn = atWork(p, v), "coven attach "+shellword.Word(id), v.Turn
 	case session.Waiting:
-		return whyDay(ctx, p, v, r)
+		return whyWaiting(ctx, p, v, r)
 	case session.Completed:
 		r.Reason, r.Next = "nothing changed"+terminal.Colon(v.Summary), "coven logs "+shellword.Word(id)
 		if v.Commit != "" {
@@ -99,20 +101,20 @@ func whyExactly(ctx context.Context, p *project.Project, id string) (Reason, err
 	return r, nil
 }
 
-// whyDay explains a session that waits for a day with budget left.
-func whyDay(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
+// whyWaiting explains a waiting session. Only the budget of a day needs more than the record.
+func whyWaiting(ctx context.Context, p *project.Project, v session.View, r Reason) (Reason, error) {
 	if !v.WaitsForDay() {
 		return r, nil
 	}
-	day, err := p.Ledger.Today()
-	resume := "coven resume " + shellword.Word(v.Task)
-	if day.Spent() == "" {
-		r.Reason, r.Next = "there is budget again for today", resume
-		return r, err
-	}
-	r.Reason, r.Next = day.Spent()+", until "+terminal.Clock(day.Ends, p.Env.Now()), resume+" --budget "+day.Limit.SuggestMore(day.Used)
-	r.Or = []string{p.RaiseToday(ctx)}
+	var err error
+	r.Reason, r.Next, r.Or, err = p.WhyDay(ctx, v)
 	return r, err
+}
+
+// collisions returns the predicted conflicts of a session.
+func collisions(p *project.Project, v session.View) []session.Collision {
+	all, _ := p.Finder.Summaries() // damaged sessions have none
+	return session.Collisions(p.Repo.Root, session.LiveIDs(all))[v.ID]
 }
 
 // orBlocked returns the commands to recommend for a blocked session beside the next one.
@@ -197,21 +199,13 @@ func whyTask(ctx context.Context, p *project.Project, id string) (Reason, error)
 	}
 	for _, other := range ready {
 		if other.ID == id {
-			return whyReady(ctx, p, id)
+			reason, next, err := p.WhyReady(ctx, id)
+			return Reason{Task: id, State: "queued", Reason: reason, Next: next}, err
 		}
 	}
 	r, err := whyNotReady(ctx, p, tracker, t)
 	r.Task = id
 	return r, err
-}
-
-// whyReady explains a ready task.
-func whyReady(ctx context.Context, p *project.Project, id string) (Reason, error) {
-	day, err := p.Ledger.Today()
-	if text := day.Spent(); text != "" {
-		return Reason{Task: id, State: "queued", Reason: "ready to run, but " + text, Next: p.RaiseToday(ctx)}, err
-	}
-	return Reason{Task: id, State: "queued", Reason: "ready to run", Next: "coven run " + shellword.Word(id)}, err
 }
 
 // whyNotReady returns why a task is not ready.

@@ -5,12 +5,35 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"time"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
-// RaiseToday returns the command that raises the budget for each day above what was used today.
-func (p *Project) RaiseToday(ctx context.Context) string {
+// WhyDay explains a session that waits because the budget of a day was spent, with the next command and others.
+func (p *Project) WhyDay(ctx context.Context, v session.View) (reason, next string, or []string, err error) {
+	day, err := p.Ledger.Today()
+	next = "coven resume " + shellword.Word(v.Task)
+	if day.Spent() == "" {
+		return "there is budget again for today", next, nil, err
+	}
+	reason = day.Spent() + ", until " + day.Ends.Format(time.DateTime)
+	return reason, next + " --budget " + day.Limit.SuggestMore(day.Used), []string{p.raiseToday(ctx)}, err
+}
+
+// WhyReady explains a ready task, with the next command.
+func (p *Project) WhyReady(ctx context.Context, id string) (reason, next string, err error) {
+	day, err := p.Ledger.Today()
+	if text := day.Spent(); text != "" {
+		return "ready to run, but " + text, p.raiseToday(ctx), err
+	}
+	return "ready to run", "coven run " + shellword.Word(id), err
+}
+
+// raiseToday returns the command that raises the budget for each day above what was used today.
+func (p *Project) raiseToday(ctx context.Context) string {
 	day, err := p.Ledger.Today()
 	if err != nil {
 		return "coven config explain budget_per_day.usd"

@@ -66,6 +66,9 @@ type State struct {
 	// Turn describes a running session's wait for its turn to land, or is nil. It is not part of the
 	// record: package control sets it.
 	Turn *Turn `json:"turn,omitempty"`
+	// Collisions are predicted conflicts with the changes of other tasks. They are not part of the record: package control
+	// sets them.
+	Collisions []Collision `json:"collisions,omitempty"`
 	// Worktree is the directory of the task's worktree, if it exists. It is not part of the record: package control sets it.
 	Worktree string `json:"worktree,omitempty"`
 	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is

@@ -241,6 +241,9 @@ func (m *Model) detail() []string {
 	for _, b := range board.Bars(c.View.Used, c.View.Limit) {
 		add(plain, "%s %s", b.Blocks(10), b.Text)
 	}
+	for _, text := range c.Conflicts() {
+		add(yellow, "%s", text)
+	}
 	if len(c.View.Open) > 0 {
 		add(red, "%s", findings.Summary(c.View.Open))
 	}

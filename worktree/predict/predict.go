@@ -22,19 +22,22 @@ type Change struct {
 	changed []object.Change
 }
 
-// Of returns the change of a session since the commit that its worktree started from, as of its last snapshot. ok is false if it
-// has no snapshot, or nothing has changed.
-func Of(ctx context.Context, r *repo.Repo, session, base string) (c Change, ok bool, err error) {
+// Of returns the change of a session since the commit that its worktree started from, as of its last snapshot. The change is empty
+// if there is no snapshot. known is an earlier change of the session, or zero.
+func Of(ctx context.Context, r *repo.Repo, session, base string, known Change) (c Change, err error) {
 	c.Snapshot, err = snapshot.Last(ctx, r, session)
 	if err != nil || c.Snapshot.N == 0 {
-		return c, false, err
+		return c, err
+	}
+	if c.Snapshot.Commit == known.Snapshot.Commit {
+		return known, nil
 	}
 	all, err := r.Git().Changes(ctx, base, c.Snapshot.Tree)
 	if err != nil {
-		return c, false, fmt.Errorf("read the change of session %s: %w", session, err)
+		return c, fmt.Errorf("read the change of session %s: %w", session, err)
 	}
 	c.changed = slices.DeleteFunc(all, func(one object.Change) bool { return content.IsReserved(one.Path) })
-	return c, len(c.changed) > 0, nil
+	return c, nil
 }
 
 // Conflicts returns the files in which two changes conflict, sorted. It starts a git process only if the changes have files or

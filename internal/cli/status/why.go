@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -8,8 +9,10 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/collisions"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // NewWhy returns the command coven why.
@@ -25,6 +28,9 @@ coven need not be running.`,
 		ValidArgsFunction: a.CompleteTasks(cli.All),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			r, err := control.Why(cmd.Context(), p, args[0])
+			if err == nil && r.State == "queued" {
+				err = heldBack(cmd.Context(), p, &r)
+			}
 			if err != nil {
 				return err
 			}
@@ -38,8 +44,29 @@ coven need not be running.`,
 	return cmd
 }
 
+// heldBack explains a ready task that another task holds back.
+func heldBack(ctx context.Context, p *project.Project, r *control.Reason) error {
+	tracker, err := p.Tasks()
+	if err != nil {
+		return err
+	}
+	t, err := tracker.Get(ctx, r.Task)
+	if err != nil {
+		return err
+	}
+	holder, err := collisions.Holder(ctx, p, t)
+	if err == nil && holder != "" {
+		r.State, r.Reason = "waiting (dependency)", "declares to change the same files as task "+holder+", which has not landed (run.collisions)"
+		r.Next, r.Or = "coven why "+shellword.Word(holder), append(r.Or, "coven run "+shellword.Word(r.Task))
+	}
+	return err
+}
+
 func text(r control.Reason) string {
 	text := fmt.Sprintf("%s  %s: %s", r.Task, r.State, r.Reason)
+	for _, c := range r.Collisions {
+		text += "\n  " + collisions.Text(c)
+	}
 	if r.Next != "" {
 		text += "\n  next: " + r.Next
 	}

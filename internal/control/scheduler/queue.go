@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/collisions"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -92,12 +94,14 @@ func (p *ReadyQueue) changed(ctx context.Context, published []session.View) ([]s
 	}
 	p.hostProblem = err.Error()
 	return changed, fmt.Errorf("pull requests: %w", err)
+	active     map[string]task.Task // started by this queue and not done
+	held       int                  // ready tasks that others hold back, see collisions.Holder
 }
 
 // NewReadyQueue returns a queue of the ready tasks. With watch it also resumes
 // waiting sessions.
 func NewReadyQueue(p *project.Project, watch bool) *ReadyQueue {
-	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}}
+	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}, active: map[string]task.Task{}}
 }
 
 // Next implements Queue.
@@ -108,15 +112,21 @@ func (p *ReadyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.
 		return jobs, errors.Join(err, trackerErr)
 	}
 	ready, readyErr := tracker.Ready(ctx)
-	known := map[string]bool{}
+	known, open := map[string]bool{}, slices.Collect(maps.Values(p.active))
 	for _, item := range jobs {
 		known[item.Task.ID] = true
 	}
+	p.held = 0
 	for _, t := range ready {
 		if busy[t.ID] || known[t.ID] || !p.mayRun(t.ID) {
 			continue
 		}
-		jobs = append(jobs, project.Item{Task: t, Tracker: tracker})
+		holder, holderErr := collisions.Holder(ctx, p.project, t, open...)
+		if err = errors.Join(err, holderErr); holder != "" {
+			p.held++
+			continue
+		}
+		jobs, open = append(jobs, project.Item{Task: t, Tracker: tracker}), append(open, t)
 	}
 	return jobs, errors.Join(err, readyErr)
 }
@@ -238,10 +248,15 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 }
 
 // Started implements Queue.
-func (p *ReadyQueue) Started(item project.Item) { p.tried[item.Task.ID] = time.Now() }
+func (p *ReadyQueue) Started(item project.Item) {
+	p.tried[item.Task.ID], p.active[item.Task.ID] = time.Now(), item.Task
+}
 
 // Done implements Queue.
-func (p *ReadyQueue) Done(item project.Item) { p.tried[item.Task.ID] = time.Now() }
+func (p *ReadyQueue) Done(item project.Item) {
+	p.tried[item.Task.ID] = time.Now()
+	delete(p.active, item.Task.ID)
+}
 
 // Left implements Queue.
-func (p *ReadyQueue) Left() int { return 0 }
+func (p *ReadyQueue) Left() int { return p.held }

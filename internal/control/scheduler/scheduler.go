@@ -12,6 +12,7 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/accounts"
+	"github.com/coven-run/coven/internal/control/collisions"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -56,6 +57,7 @@ type Observer struct {
 	Idle     func()            // no task is running, but more may become ready
 	Stopping func()            // a person has interrupted: no more tasks start
 	Spent    func(text string) // a budget is spent, as text says: no more tasks start
+	Collided func(text string) // two tasks will conflict
 	Failed   func(error)       // a task or listing the tasks has failed
 	Rejected func(control.Dismissal)
 	Over     func(Summary)
@@ -123,7 +125,9 @@ const pollEvery = 15 * time.Second
 func (s *Scheduler) Run(ctx context.Context) int {
 	s.running, s.closed, s.counts = map[string]bool{}, map[string]bool{}, map[string]int{}
 	s.ended, s.answers, s.closing = make(chan ended), make(chan answered), make(chan string, 2*s.Width)
-	defer s.observeClosing()()
+	radar := collisions.New(s.Controller.Project, s.Observer.Collided)
+	defer radar.Start(ctx)()
+	defer s.observe(radar)()
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -155,13 +159,14 @@ func (s *Scheduler) Run(ctx context.Context) int {
 	}
 }
 
-// observeClosing notifies the scheduler when a task is closed, until stop is called.
-func (s *Scheduler) observeClosing() (stop func()) {
+// observe notifies the radar of the events of sessions, and the scheduler when a task is closed, until stop is called.
+func (s *Scheduler) observe(radar *collisions.Radar) (stop func()) {
 	others := s.Controller.Observer.Event
 	s.Controller.Observer.Event = func(e event.Event) {
 		if others != nil {
 			others(e)
 		}
+		radar.See(e)
 		if e.Type != event.TaskClosed {
 			return
 		}
