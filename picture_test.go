@@ -43,6 +43,8 @@ var boxes = []box{
 	{"notify", []string{"internal/telemetry/notify", "internal/telemetry"}},
 	{"terminal", []string{"internal/terminal"}},
 	{"runner", []string{"runner", "runner/continuation", "runner/evidence", "runner/pullrequest"}},
+	{"terminal", []string{"internal/terminal", "internal/terminal/notice"}},
+	{"runner", []string{"runner", "runner/continuation", "runner/evidence"}},
 	{"engine", []string{"runner/engine"}},
 	{"agent", []string{"internal/agent", "internal/agent/agenttree"}},
 	{"evaluator", []string{"internal/agent/evaluator"}},

@@ -40,6 +40,7 @@ type App struct {
 	paging    atomic.Int32                // pagers on the terminal, which get each Ctrl-C
 	shown     *display                    // nil while no task is running
 	approvals approvals
+	notices   *notices         // nil if there are none
 	lines     chan line        // from the input; nil while no question waits for one
 	inputRead bool             // the input has been read to its end; see Input
 	project   *project.Project // opened by the command; its secrets are not printed

@@ -69,10 +69,14 @@ func (q *approvals) end(key string) {
 // approvals that agents need.
 func (a *App) seeing(c *control.Controller, asJSON bool) func(event.Event) {
 	if !a.Interactive || asJSON {
-		return a.shown.See
+		return func(e event.Event) {
+			a.shown.See(e)
+			a.notices.see(e)
+		}
 	}
 	return func(e event.Event) {
 		a.shown.See(e)
+		a.notices.see(e)
 		switch e.Type {
 		case event.PermissionRequested:
 			n := event.As[event.Approval](e).N

@@ -19,6 +19,9 @@ func (a *App) choose(ctx context.Context, question string, options []terminal.Op
 func (a *App) chooseBy(ctx context.Context, c *terminal.Choice) (string, error) {
 	c.Question = a.hidden(c.Question)
 	err := a.shown.Prompt(ctx, c)
+	if c.Answer != "" {
+		a.notices.acted()
+	}
 	if !errors.Is(err, terminal.ErrNoKeys) {
 		return c.Answer, err
 	}

@@ -57,15 +57,20 @@ func (a *App) Watch(c *control.Controller, asJSON bool, draw func(event.Event) s
 	if a.Interactive && !asJSON && c.Unsandboxed == nil {
 		c.Unsandboxed = a.acceptUnsandboxed
 	}
+	a.notices = a.newNotices(c, asJSON)
 	c.Observer = control.Observer{
-		Began: a.shown.Name,
+		Began: func(task, title string) {
+			a.shown.Name(task, title)
+			a.notices.name(task, title)
+		},
 		Event: a.seeing(c, asJSON),
 		Ended: func(o control.Outcome) {
+			a.notices.ended(o)
 			_ = a.Showf("%s\n  session: %s\n", a.outcome(o), session.Dir+"/"+o.Session) // nothing else can report the error
 		},
 		Notice: func(n control.Notice) { _ = a.Showf("%s", noticeText(n)) }, // nothing else can report the error
 	}
-	return func() { c.Settle(); a.approvals.close(); a.shown.Close() }
+	return func() { c.Settle(); a.approvals.close(); a.notices.close(); a.shown.Close() }
 }
 
 // WatchEnds is like Watch for several tasks, but shows only their results, warnings, and changes to the
@@ -78,6 +83,7 @@ func (a *App) WatchEnds(c *control.Controller) (stop func()) {
 		return ""
 	})
 	c.Observer.Ended = func(o control.Outcome) {
+		a.notices.ended(o)
 		_ = a.Showf("%s\n", a.outcome(o)) // nothing else can report the error
 	}
 	return stop

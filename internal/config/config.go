@@ -61,6 +61,7 @@ type Config struct {
 	GC           GC            `yaml:"gc" about:"what coven gc deletes, and when"`
 	Permissions  []Rule        `yaml:"permissions" user:"true" about:"rules for the tool calls of all agents; the user's file only"`
 	Notify       []Notice      `yaml:"notify" user:"true" about:"commands that notify you when a task changes its state; the user's file only"`
+	Notices      Notices       `yaml:"notices" about:"how coven tells you, when you look elsewhere, that a task needs you; the user's file only"`
 	Telemetry    Telemetry     `yaml:"telemetry" about:"where coven sends traces of sessions; the user's file only"`
 	Sandbox      Sandbox       `yaml:"sandbox" about:"what the programs of a task may do; the user's file only"`
 	AllowUngated bool          `yaml:"allow_ungated" user:"true" about:"run agents whose tool calls coven cannot stop (codex, qwen, acp) also without a sandbox; the user's file only"`
@@ -134,6 +135,22 @@ type Notice struct {
 	On      []string `yaml:"on,omitempty" about:"states; default: all but interrupted"`
 }
 
+// Notices configures how coven tells a person who looks elsewhere that a task needs them.
+type Notices struct {
+	On       []string      `yaml:"on" user:"true" about:"states that are announced: waiting, blocked and failed"`
+	Terminal string        `yaml:"terminal" user:"true" oneof:"auto|osc9|osc777|osc99|bell|off" about:"a notification of the terminal, or its bell; auto: the best that the terminal is known to have"`
+	Desktop  string        `yaml:"desktop" user:"true" oneof:"auto|on|off" about:"notify-send or osascript; auto: if the terminal has only a bell"`
+	Window   time.Duration `yaml:"window" user:"true" about:"changes of several tasks within this time are one notice"`
+	Quiet    time.Duration `yaml:"quiet" user:"true" about:"no notice for this long after you have pressed a key or started the command"`
+}
+
+// Values of notices.terminal and notices.desktop.
+const (
+	NoticesAuto = "auto"
+	NoticesOn   = "on"
+	NoticesOff  = "off"
+)
+
 // Telemetry configures where coven sends the traces of ended sessions; see package telemetry. By
 // default it sends none. A repository must not choose the destination.
 type Telemetry struct {
@@ -197,6 +214,9 @@ func Default() Config {
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Notices: Notices{On: NeedyStates(), Terminal: NoticesAuto, Desktop: NoticesAuto, Window: 2 * time.Second, Quiet: 15 * time.Second},
+		Limits:  Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Branch: DefaultBranch, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 	}
 }
@@ -402,6 +422,7 @@ func (c *Config) apply(f file, data []byte) (lines map[string]int, err error) {
 	c.Prices = r.prices(before.Prices)
 	r.rules(c.Permissions)
 	r.notices(c.Notify)
+	r.announced(c.Notices.On)
 	r.telemetry(c.Telemetry)
 	r.embeddings(c.Search.Embeddings)
 	r.acp(c.ACP)

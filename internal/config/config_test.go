@@ -58,6 +58,7 @@ func TestLoadDefaults(t *testing.T) {
 			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{Branch: DefaultBranch, PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
+			Notices:  Notices{On: []string{"waiting", "blocked", "failed"}, Terminal: "auto", Desktop: "auto", Window: 2 * time.Second, Quiet: 15 * time.Second},
 		}
 		if err != nil || !reflect.DeepEqual(c, want) {
 			t.Errorf("got %+v, %v", c, err)
@@ -99,7 +100,7 @@ func TestLoadPrecedence(t *testing.T) {
 	root, getenv := project(t, map[string]string{
 		user: "worktree: {base: remote, setup: [mine], setup_timeout: 1h}\ndefault_model: opus\nprovider: mine\nchecks: [a]\nenv: {pass: [A, B]}\nprior_attempt: false\n" +
 			"run: {max_tasks: 5, budget: {usd: 20}}\nbudget: {usd: 5, wall: 1h}\nlimits: {max_wait: 1h}\ngc: {auto: false, keep: 48h}\nlanding: {batch: 6}\nqueue: {max_concurrent: 2, provider_limits: {mine: 2}}\n" +
-			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\nallow_ungated: true\n",
+			"notify: [{command: ring, on: [blocked, failed]}, {command: log}]\nallow_ungated: true\nnotices: {on: [failed], terminal: bell, desktop: off, quiet: 1m}\n",
 		ofRepo: "worktree: {setup: [a, b], teardown: [c]}\ndefault_model: haiku\ndefault_agent: theirs\nrouting: [{match: sql, agent: tuner}]\nchecks: []\nenv: {pass: [C_1]}\ntimeouts: {idle: 30s}\ngrimoire: quick\n" +
 			"run: {max_tasks: 8}\nqueue: {provider_limits: {anthropic: 4}}\ntracker: jsonl\nbudget: {}\nlimits: {same_call: 0}\n" +
 			"prices: {as_of: 2026-11-01, models: [{model: mine-*, input: 1, output: 2.5, cache_read: 0.1}]}\n",
@@ -115,6 +116,7 @@ func TestLoadPrecedence(t *testing.T) {
 			budget.DefaultPrices().Models, budget.Price{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1},
 		)},
 		Notify: []Notice{{Command: "ring", On: []string{"blocked", "failed"}}, {Command: "log"}}, AllowUngated: true,
+		Notices: Notices{On: []string{"failed"}, Terminal: "bell", Desktop: "off", Window: 2 * time.Second, Quiet: time.Minute},
 	}
 	if err != nil || !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, %v", c, err)

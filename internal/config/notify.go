@@ -14,6 +14,18 @@ func States() []string {
 	return []string{"waiting", "blocked", "failed", "completed", "cancelled", "interrupted"}
 }
 
+// NeedyStates returns the states of a task that needs a person, which notices can announce.
+func NeedyStates() []string { return []string{"waiting", "blocked", "failed"} }
+
+// announced checks the states of notices.on.
+func (r reader) announced(states []string) {
+	for i, state := range r.doc.Items(r.at("notices.on")) {
+		if i < len(states) {
+			r.doc.OneOf(yamldoc.TextAt(state, states[i]), NeedyStates()...)
+		}
+	}
+}
+
 // notices checks the notices. They are not allowed in a project's file, because they run outside of the
 // sandbox, and a repository must not choose such commands.
 func (r reader) notices(all []Notice) {

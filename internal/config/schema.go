@@ -6,5 +6,6 @@ import "github.com/coven-run/coven/internal/config/schema"
 func Schema() *schema.Schema {
 	s := schema.Of(Config{})
 	s.Properties["notify"].Items.Properties["on"].Items = schema.Words(States()...)
+	s.Properties["notices"].Properties["on"].Items = schema.Words(NeedyStates()...)
 	return s
 }

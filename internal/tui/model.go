@@ -61,6 +61,7 @@ type Model struct {
 	said          string // the last message
 	mouse         bool   // the mouse scrolls and selects, instead of selecting text
 	reading       *turn
+	notices       notices
 }
 
 // A question is asked on the last line: for a text if it has a label, else for yes or no.
@@ -170,6 +171,8 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		}
 	case reviewMsg:
 		return msg.of.take(msg, m.source)
+	case collectedMsg:
+		return m.announce()
 	case endedMsg:
 		m.end(msg)
 		if m.review != nil {
@@ -182,8 +185,9 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// fromPerson handles a key, the mouse or a pasted text.
+// fromPerson handles a key, the mouse, a pasted text, or that the person looks here or elsewhere.
 func (m *Model) fromPerson(msg tea.Msg) tea.Cmd {
+	m.notices.notePerson(msg, m.source.Now())
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
 		msg.Text = terminal.Printable(msg.Text) // a text of a person is shown, too
@@ -204,7 +208,7 @@ func (m *Model) setCards(msg cardsMsg) tea.Cmd {
 		m.cards = msg.cards
 	}
 	m.keepSelection()
-	cmd := m.readReview()
+	cmd := tea.Batch(m.readReview(), m.collect())
 	if m.reading.end() {
 		return tea.Batch(m.changed(), cmd)
 	}

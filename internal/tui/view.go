@@ -30,7 +30,7 @@ func printable(text string) string { return terminal.Printable(oneline.Of(text))
 // View implements tea.Model.
 func (m Model) View() tea.View {
 	view := tea.NewView(strings.Join(m.lines(), "\n"))
-	view.AltScreen, view.WindowTitle = true, "coven"
+	view.AltScreen, view.WindowTitle, view.ReportFocus = true, "coven", m.notices.sender != nil
 	if m.mouse {
 		view.MouseMode = tea.MouseModeCellMotion
 	}

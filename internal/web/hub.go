@@ -33,13 +33,16 @@ func (h *hub) tell() {
 	h.changed = make(chan struct{})
 }
 
-// watch tells each change of the source until it ends.
-func (h *hub) watch(ctx context.Context, source Source) error {
+// watch tells each change of the source until it ends. It calls changed after each, unless that is nil.
+func (h *hub) watch(ctx context.Context, source Source, changed func()) error {
 	for ctx.Err() == nil {
 		if err := source.Changed(); err != nil {
 			return err
 		}
 		h.tell()
+		if changed != nil {
+			changed()
+		}
 	}
 	return nil
 }

@@ -61,6 +61,7 @@ type Options struct {
 	Certificate *tls.Certificate  // with its Leaf; nil for a server on loopback without TLS
 	ReadOnly    bool              // refuse every POST
 	LoggedIn    func(from string) // is called after each login, with its address; it must not block
+	Changed     func()            // is called after each change; it must not block; nil for none
 }
 
 // Server is the page.
@@ -147,7 +148,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connection{}, c) },
 	}
 	ended, done := make(chan error, 2), make(chan struct{})
-	go func() { ended <- s.hub.watch(ctx, s.options.Source) }()
+	go func() { ended <- s.hub.watch(ctx, s.options.Source, s.options.Changed) }()
 	go func() {
 		defer close(done)
 		if s.options.Certificate == nil {

@@ -76,6 +76,13 @@ func (s *Server) closeStream() {
 	s.streams--
 }
 
+// Watched reports whether a page is visible: a hidden one has no stream.
+func (s *Server) Watched() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.streams > 0
+}
+
 // stream is a connection for events.
 type stream struct {
 	w       *bufio.Writer

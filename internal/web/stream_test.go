@@ -116,3 +116,26 @@ func TestChanged(t *testing.T) {
 		t.Error("the end of a command is no change")
 	}
 }
+
+// A change is reported, and whether a page that is visible shows it.
+func TestWatched(t *testing.T) {
+	reported := make(chan struct{}, 1)
+	s := newSite(t, func(o *Options) { o.Changed = func() { reported <- struct{}{} } }).login()
+	change := func() bool {
+		s.source.changed <- struct{}{}
+		<-reported
+		return s.Watched()
+	}
+	if change() {
+		t.Error("there is no page")
+	}
+	body := s.open(t, "at=", "")
+	if !change() {
+		t.Error("a page is visible")
+	}
+	if err := body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for change() { // until the server finds out
+	}
+}

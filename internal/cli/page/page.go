@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -96,6 +97,7 @@ func (o *webOptions) run(ctx context.Context, p *project.Project, task string) (
 	}
 	address := addressOf(l.Addr(), host, certificate)
 	logins := make(chan string, 1)
+	told := newAnnouncer(o.app, p, source)
 	s := web.New(web.Options{
 		Source: source, Name: filepath.Base(p.Repo.Root), Token: token, Certificate: certificate, ReadOnly: o.readOnly,
 		LoggedIn: func(from string) {
@@ -104,6 +106,7 @@ func (o *webOptions) run(ctx context.Context, p *project.Project, task string) (
 			default: // the next address is printed anyway
 			}
 		},
+		Changed: told.changed,
 	})
 	if err := o.printStart(s.LoginURL(address, task), file, certificate); err != nil {
 		return errors.Join(err, l.Close())
@@ -112,8 +115,11 @@ func (o *webOptions) run(ctx context.Context, p *project.Project, task string) (
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(served, l) }()
+	go told.run(served, s.Watched)
 	for {
 		select {
+		case sequence := <-told.sequences:
+			_, _ = io.WriteString(o.app.Out, sequence) // a lost terminal needs no notice
 		case err := <-ended:
 			return err
 		case from := <-logins:

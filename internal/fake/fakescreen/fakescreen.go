@@ -84,6 +84,9 @@ func (w *Window) sequence(text []byte) int {
 	if len(text) < 2 {
 		return 0
 	}
+	if text[1] == ']' || text[1] == 'P' {
+		return stringEnd(text)
+	}
 	if text[1] != '[' {
 		return 2
 	}
@@ -93,6 +96,19 @@ func (w *Window) sequence(text []byte) int {
 	}
 	w.control(string(text[2:2+end]), text[2+end])
 	return 3 + end
+}
+
+// stringEnd returns the length of a sequence whose text ends with BEL or ESC \, or 0 if it is not complete.
+func stringEnd(text []byte) int {
+	for i, c := range text {
+		switch {
+		case c == '\a':
+			return i + 1
+		case c == '\\' && i > 2 && text[i-1] == '\x1b':
+			return i + 1
+		}
+	}
+	return 0
 }
 
 func (w *Window) control(args string, final byte) {

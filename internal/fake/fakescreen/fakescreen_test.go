@@ -17,6 +17,7 @@ func TestWindow(t *testing.T) {
 		"up into a wrapped":  {text: "0123456789ab\r\nc\x1b[1A\rx", width: 10, want: "0123456789\nxb\nc\n"},
 		"erased below":       {text: "one\r\ntwo\r\nthree\x1b[2A\r\x1b[J", width: 10, want: "\n"},
 		"sequences":          {text: "\x1b[?25l\x1b[1mone\x1b[m\x1b=", width: 10, want: "one\n"},
+		"notifications":      {text: "one\x1b]9;text\atwo\x1b]99;;text\x1b\\\x1b]0;title\x1b\\3", width: 10, want: "onetwo3\n"},
 		"wide":               {text: "日本語日本x", width: 10, want: "日本語日本\nx\n"},
 		"narrower, wraps":    {text: "012345678\r\nx\x1b[1A\r", width: 5, after: "y", want: "y1234\n5678\nx\n"},
 		"narrower, cut off":  {truncates: true, text: "012345678\r\nx\x1b[1A\r", width: 5, after: "y", want: "y1234\nx\n"},
