@@ -211,10 +211,7 @@ type GC struct {
 func Default() Config {
 	return Config{
 		DefaultModel: "sonnet", DefaultAgent: "build", Provider: "claude", Agent: Agent{MaxRounds: 10}, Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
-		Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
-		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+		Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 		Notices: Notices{On: NeedyStates(), Terminal: NoticesAuto, Desktop: NoticesAuto, Window: 2 * time.Second, Quiet: 15 * time.Second},
 		Limits:  Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 		Worktree: Worktree{PoolGB: 10, Branch: DefaultBranch, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},

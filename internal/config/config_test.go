@@ -54,8 +54,7 @@ func TestLoadDefaults(t *testing.T) {
 		c, err := loadFrom(root, trust.NewUntrustedPaths(root), getenv)
 		want := Config{
 			DefaultModel: "sonnet", DefaultAgent: "build", Agent: Agent{MaxRounds: 10}, Provider: "claude", Grimoire: "implement", PriorAttempt: true, Tracker: "auto",
-			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
-			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
+			Prices: budget.DefaultPrices(), Run: Run{MaxTasks: 3, Collisions: "warn"}, Landing: Landing{Strategy: "squash", Batch: 4, Fsync: true}, Queue: defaultQueue(), Timeouts: Timeouts{Idle: 10 * time.Minute},
 			Limits: Limits{MaxWait: 6 * time.Hour, SameCall: 5}, GC: GC{Auto: true, Keep: 30 * 24 * time.Hour},
 			Worktree: Worktree{Branch: DefaultBranch, PoolGB: 10, Base: "target", Sparse: "all", SetupTimeout: 10 * time.Minute, TeardownTimeout: time.Minute},
 			Notices:  Notices{On: []string{"waiting", "blocked", "failed"}, Terminal: "auto", Desktop: "auto", Window: 2 * time.Second, Quiet: 15 * time.Second},
@@ -110,8 +109,7 @@ func TestLoadPrecedence(t *testing.T) {
 		Checks: []check.Check{}, DefaultModel: "haiku", DefaultAgent: "theirs", Agent: Agent{MaxRounds: 10}, Routing: []Route{{"sql", "tuner"}}, Provider: "mine", Grimoire: "quick",
 		Env: Env{Pass: []string{"C_1"}, Asked: []string{"C_1"}}, Timeouts: Timeouts{Idle: 30 * time.Second},
 		Budget: budget.Amount{USD: 5, Wall: time.Hour}, Worktree: Worktree{Branch: DefaultBranch, PoolGB: 10, Base: "remote", Sparse: "all", Setup: []string{"a", "b"}, SetupTimeout: time.Hour, Teardown: []string{"c"}, TeardownTimeout: time.Minute},
-		Tracker: "jsonl", Landing: Landing{Strategy: "squash", Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
-		Tracker: "jsonl", Landing: Landing{Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}, Collisions: "warn"}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
+		Tracker: "jsonl", Landing: Landing{Strategy: "squash", Batch: 6, Fsync: true}, Queue: Queue{MaxConcurrent: 2, ProviderLimits: map[string]int{"local": 1, "anthropic": 3, "openai": 5, "mine": 2}}, Run: Run{MaxTasks: 5, Budget: budget.Amount{USD: 20}, Collisions: "warn"}, Limits: Limits{MaxWait: time.Hour}, GC: GC{Keep: 48 * time.Hour},
 		Prices: budget.Prices{AsOf: budget.DefaultPrices().AsOf, Models: append(
 			budget.DefaultPrices().Models, budget.Price{Model: "mine-*", Input: 1, Output: 2.5, CacheRead: 0.1, CacheWrite: 1},
 		)},

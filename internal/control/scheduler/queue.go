@@ -76,7 +76,9 @@ type ReadyQueue struct {
 
 	// Pulls returns those of the sessions whose pull request has changed: Controller.ChangedPulls. If it is nil, they are not resumed.
 	Pulls       func(ctx context.Context, all []session.View, now bool) ([]session.View, error)
-	hostProblem string // the last problem of the host of pull requests, which is reported once
+	active      map[string]task.Task // started by this queue and not done
+	held        int                  // ready tasks that others hold back, see collisions.Holder
+	hostProblem string               // the last problem of the host of pull requests, which is reported once
 }
 
 // changed returns those of the sessions whose pull request has changed. A problem of the host is an error once.
@@ -94,8 +96,6 @@ func (p *ReadyQueue) changed(ctx context.Context, published []session.View) ([]s
 	}
 	p.hostProblem = err.Error()
 	return changed, fmt.Errorf("pull requests: %w", err)
-	active     map[string]task.Task // started by this queue and not done
-	held       int                  // ready tasks that others hold back, see collisions.Holder
 }
 
 // NewReadyQueue returns a queue of the ready tasks. With watch it also resumes
