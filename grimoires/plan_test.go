@@ -57,6 +57,9 @@ func samplePlan(t *testing.T) *Plan {
 		DefaultAgent: {Source: "coven:build.md", Prompt: "You implement.\n", Permissions: []permission.Rule{rule}, Asks: []permission.Name{permission.NetFetch}},
 		"helper":     {Source: "helper.md", Description: "Helps", Mode: "subagent", Model: "haiku", Provider: "claude", Timeout: time.Minute, Prompt: "You help.\n"},
 	}
+	if err := p.Grimoire.Strategies("squash", false); err != nil { // as package planning does
+		t.Fatal(err)
+	}
 	p.Spawn = &SpawnRequest{Agent: "helper", Task: "Look", Permissions: &[]string{}, Model: "opus", TaskID: "look"}
 	p.MCP = []servers.Server{{Name: "files", Line: "serve", Argv: []string{"--here"}, Env: map[string]string{"KEY": "${KEY}"}}, {Name: "web", URL: "https://mcp.example", Events: true, Headers: map[string]string{"A": "b"}}}
 	p.Rules = []permission.Rule{{Permission: permission.BashExecute, Pattern: "git push *", Action: permission.Deny}}
