@@ -162,7 +162,7 @@ func TestPullStates(t *testing.T) {
 		"old head":  {func(s *pullrequest.State) { s.Head = "tip0" }, "wait (ci): pull request #7: the host has not seen the last push yet; resume"},
 		"added to":  {func(s *pullrequest.State) { s.Head = "abc" }, "wait (merge): pull request #7: coven/t has a commit that coven did not push (abc); coven does not touch it any more; resume"},
 		"rewritten": {func(s *pullrequest.State) { s.Head, s.Contains = "abc", false }, "wait (merge): pull request #7: coven/t has a commit that coven did not push (abc), and no longer has those of coven; coven does not touch it any more; resume"},
-		"strangers": {func(s *pullrequest.State) { s.Others = 2 }, "wait (merge): pull request #7 is open; 2 comments by people who may not write to the repository wait for you (http://host/7); resume"},
+		"strangers": {func(s *pullrequest.State) { s.Others = []string{"1", "2"} }, "wait (merge): pull request #7 is open; 2 comments by people who may not write to the repository: coven review --drafts (http://host/7); resume"},
 		"two lines": {func(s *pullrequest.State) { s.Needs = "a\nb" }, "wait (merge): pull request #7 needs a b (http://host/7); resume"},
 	} {
 		p := newPulling()

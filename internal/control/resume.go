@@ -77,6 +77,8 @@ type Backlog struct {
 	Requests   []ResumeRequest // one for each session
 	OverBudget []session.View  // sessions that have spent their own budget
 	Damaged    []session.View  // unreadable sessions
+	Unchanged  []session.View  // sessions whose pull request has not changed
+	Host       error           // of pull requests; nil if it has answered
 }
 
 // ToResume returns the sessions to resume: those of the named tasks, or without names those that can be
@@ -103,13 +105,12 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 	views, err := Sessions(c.Project)
 	today, noDay := c.Project.Ledger.Today()
 	var b Backlog
-	changed, hostErr := c.ChangedPulls(ctx, views, true)
-	if hostErr != nil {
-		c.notify(Notice{Text: "pull requests: " + hostErr.Error(), Next: exit.Next(hostErr)})
-	}
+	changed, host := c.ChangedPulls(ctx, views, true)
+	b.Host = host
 	for _, v := range slices.Backward(views) {
 		switch {
 		case v.WaitsForHost() && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
+			b.Unchanged = append(b.Unchanged, v)
 		case v.Status == session.Damaged:
 			b.Damaged = append(b.Damaged, v)
 		case v.Status == session.Waiting && overBudget(v, today) && more == (budget.Amount{}):

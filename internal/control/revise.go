@@ -27,7 +27,8 @@ type ReviseRequest struct {
 
 // Draft is a comment of a person's review, which the agent answers by its ID.
 type Draft struct {
-	ID string
+	ID     string
+	Remote string // its ID on the host of the pull request, which gets the answer; empty for a comment of this machine
 	reviewer.Finding
 }
 
@@ -38,6 +39,7 @@ func (c *Controller) Revise(ctx context.Context, r ReviseRequest) (Outcome, erro
 	answer := event.MergeDecision{By: c.Project.Env.User(), Tree: r.Tree}
 	for _, d := range r.Drafts {
 		answer.Changes, answer.Comments = append(answer.Changes, d.Finding), append(answer.Comments, d.ID)
+		answer.Remote = append(answer.Remote, d.Remote)
 	}
 	answer.Changes = append(answer.Changes, findings.OfComments(r.Comments)...)
 	if len(answer.Changes) == 0 {

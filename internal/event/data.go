@@ -363,7 +363,7 @@ type MergeDecision struct {
 	Changes []reviewer.Finding `json:"changes,omitempty"`
 	// Comments are the IDs of the comments of the person's review with which Changes begins.
 	Comments []string `json:"comments,omitempty"`
-	// Remote are the IDs of the comments on the pull request's host with which Changes begins, if that is where they come from.
+	// Remote are the IDs of the same comments on the host of the pull request. It is empty for a comment that does not come from there.
 	Remote []string `json:"remote,omitempty"`
 }
 

@@ -56,7 +56,7 @@ type State struct {
 	Tree     string    // of the commit on the base branch, if it is merged
 	Contains bool      // its head on the host is the published tip, or contains it
 	Comments []Comment // of people who may write to the repository, not resolved, oldest first
-	Others   int       // the number of comments of other people
+	Others   []string  // IDs of the comments of other people, which a person may send to the agent
 }
 
 // Comment is a comment on a pull request.
@@ -187,6 +187,8 @@ func (l *Landing) publish(ctx context.Context, published string) (pr event.PullR
 
 // follow acts on the state of a pull request. again means that the state has changed thereby.
 func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State) (result event.Result, again bool, err error) {
+	sent := l.sentComments()
+	state.Others = slices.DeleteFunc(slices.Clone(state.Others), func(id string) bool { return sent[id] })
 	p := published{pr: pr, State: state}
 	if err := l.observe(p); err != nil {
 		return result, false, err
@@ -331,7 +333,7 @@ func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) erro
 	for _, e := range l.Journal.All(event.ReviewAnswered) {
 		decision := event.As[event.MergeDecision](e)
 		for i, id := range decision.Remote {
-			if answered[id] {
+			if id == "" || answered[id] {
 				continue
 			}
 			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}

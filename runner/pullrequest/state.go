@@ -117,8 +117,8 @@ func (p published) wait() *Wait {
 	default:
 		text += " is open"
 	}
-	if p.Others > 0 {
-		text += fmt.Sprintf("; %d comments by people who may not write to the repository wait for you", p.Others)
+	if n := len(p.Others); n > 0 {
+		text += "; " + oneline.Count(n, "comment") + " by people who may not write to the repository: coven review --drafts"
 	}
 	w.Detail = text + " (" + p.pr.URL + ")"
 	return w

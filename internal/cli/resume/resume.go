@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/oneline"
 )
 
 type resumeOptions struct {
@@ -89,6 +90,11 @@ func (o *resumeOptions) run(ctx context.Context) error {
 		return err
 	}
 	o.app.PrintDamaged(todo.Damaged)
+	if todo.Host != nil {
+		if err := o.app.Printf("pull requests: %s\n  next: %s\n", terminal.Printable(todo.Host.Error()), terminal.Printable(exit.Next(todo.Host))); err != nil {
+			return err
+		}
+	}
 	code := exit.OK
 	if len(todo.Requests) > 0 {
 		code = o.work(ctx, c, todo.Requests)
@@ -96,6 +102,9 @@ func (o *resumeOptions) run(ctx context.Context) error {
 	if poor := len(todo.OverBudget); poor > 0 {
 		err := o.app.Printf("sessions that have spent their budget: %d\n  next: coven resume --budget usd=+5\n", poor)
 		return errors.Join(err, exit.Status(exit.Worse(code, exit.Budget)))
+	}
+	if n := len(todo.Unchanged); n > 0 && len(todo.Requests) == 0 {
+		return o.app.Printf("nothing to resume: %s did not change\n  next: coven status\n", oneline.Count(n, "pull request"))
 	}
 	if len(todo.Requests) == 0 {
 		return o.app.Printf("nothing to resume\n  next: coven status\n")

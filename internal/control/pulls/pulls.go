@@ -274,8 +274,8 @@ func (f *Forge) refresh(ctx context.Context, l location, s *stored) {
 			p.Stale = false // the host knows nothing newer
 		}
 	}
-	if report.Moved != "" && report.Moved != l.Path {
-		s.Problem = "the repository has moved to " + report.Moved
+	if s.Moved = report.Moved; s.Moved == l.Path {
+		s.Moved = ""
 	}
 }
 
@@ -344,11 +344,11 @@ func (f *Forge) Changed(ctx context.Context, of []event.PullRequest, now bool) (
 				changed = append(changed, number)
 			}
 		}
-		if s.Problem != "" {
-			err = exit.Failedf("", "%s: %s", orLocal(l.Host), oneline.Of(s.Problem))
-		}
-		if err != nil {
-			return changed, err
+		switch {
+		case s.Problem != "":
+			return changed, exit.Failedf("coven resume", "%s: %s", orLocal(l.Host), oneline.Of(s.Problem))
+		case s.Moved != "":
+			return changed, exit.Failedf("git remote set-url "+shellword.Word(l.base.Remote)+" URL", "%s: the repository %s is now %s", l.Host, l.Path, oneline.Of(s.Moved))
 		}
 	}
 	return changed, nil

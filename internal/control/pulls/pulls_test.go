@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // host is a host in memory.
@@ -284,5 +285,45 @@ func TestPublish(t *testing.T) {
 	git(t, b.dir, "remote", "set-url", "origin", filepath.Join(t.TempDir(), "gone.git"))
 	if err := publish(rewritten); err == nil || len(b.host.opened) != 2 {
 		t.Errorf("%v: it was opened without a branch", err)
+	}
+}
+
+// The branches of a fork are pushed to it, and the pull request names it. A remote without a host, and a host without a plugin, are usage errors
+// that name the setting.
+func TestLocate(t *testing.T) {
+	b := newBench(t)
+	fork := filepath.Join(filepath.Dir(b.dir), "fork.git")
+	git(t, filepath.Dir(b.dir), "init", "-q", "--bare", "fork.git")
+	git(t, b.dir, "remote", "add", "mine", "https://git.example/me/r.git")
+	git(t, b.dir, "config", "url."+fork+".insteadOf", "https://git.example/me/r.git")
+	b.Config.Push = "mine"
+	tip := git(t, b.dir, "rev-parse", "HEAD")
+	pr, err := b.Publish(t.Context(), event.Landing{Target: "refs/remotes/origin/main", Tip: tip, Tree: "t"}, "coven/t", nil, "T", "")
+	if err != nil || pr.Remote != "mine" || pr.InBaseRepository() || b.host.opened[0].HeadPath != "me/r" || !strings.HasPrefix(git(t, fork, "rev-parse", "coven/t"), tip) {
+		t.Errorf("%+v, %v, %+v", pr, err, b.host.opened)
+	}
+	for name, tt := range map[string]struct {
+		config config.Forge
+		target string
+		text   string
+	}{
+		"no host":    {config.Forge{}, "refs/remotes/origin/main", "origin is on this machine, and coven does not know which forge plugin speaks with it"},
+		"no path":    {config.Forge{Plugin: "x"}, "refs/remotes/origin/main", "the URL of origin does not name a repository on a host"},
+		"no remote":  {config.Forge{Plugin: "x"}, "refs/remotes/gone/main", "gone/main: there is no remote for it"},
+		"push where": {config.Forge{Plugin: "x", Repository: "o/r", Push: "gone"}, "refs/remotes/origin/main", "forge: there is no remote gone"},
+	} {
+		b.Config = tt.config
+		if _, err := b.locate(t.Context(), tt.target); err == nil || err.Error() != tt.text {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for address, want := range map[string]string{
+		"https://github.com/o/r.git": "github.com o/r", "https://user:pass@GitHub.com/o/r/": "github.com o/r", "git@github.com:o/r.git": "github.com o/r",
+		"ssh://git@host:2222/a/b/c.git": "host a/b/c", "http://127.0.0.1:80/o/r": "127.0.0.1:80 o/r", "/srv/o/r.git": "", "../o/r": "", "file:///o/r": "", "host:r": "", "": "",
+	} {
+		host, path, ok := remote.Location(address)
+		if got := strings.TrimSpace(host + " " + path); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %q, %t", address, got, ok)
+		}
 	}
 }

@@ -77,8 +77,8 @@ const maxComments = 50
 const Command = "/coven"
 
 // comments stores the comments of a pull request that ask for changes among those of the session's review, and returns them. Comments of people who may not
-// write to the repository stay drafts: others is their number.
-func (s *Session) comments(ctx context.Context, of event.PullRequest, state forge.PullRequest) (found []pullrequest.Comment, others int, err error) {
+// write to the repository stay drafts: others are their IDs.
+func (s *Session) comments(ctx context.Context, of event.PullRequest, state forge.PullRequest) (found []pullrequest.Comment, others []string, err error) {
 	var asks []forge.Comment
 	for _, c := range state.Comments {
 		if !c.Own && !c.Resolved && (c.Path != "" || strings.HasPrefix(strings.TrimSpace(c.Text), Command) || state.Changes && c.Answers == "") {
@@ -86,14 +86,14 @@ func (s *Session) comments(ctx context.Context, of event.PullRequest, state forg
 		}
 	}
 	if len(asks) == 0 {
-		return nil, 0, nil
+		return nil, nil, nil
 	}
 	err = comments.Change(s.Dir, func(file *comments.File) error {
 		for _, c := range asks {
 			stored := s.store(ctx, file, of, c)
 			switch {
 			case !c.Trusted:
-				others++
+				others = append(others, c.ID)
 			case len(found) < maxComments:
 				found = append(found, pullrequest.Comment{Remote: c.ID, ID: stored, By: "@" + oneline.Of(c.By), Finding: finding(c, stored)})
 			}

@@ -34,6 +34,7 @@ type stored struct {
 	Next       time.Time         `json:"next,omitzero"`     // earliest time of the next one
 	Failures   int               `json:"failures,omitempty"`
 	Problem    string            `json:"problem,omitempty"` // of the last attempt
+	Moved      string            `json:"moved,omitempty"`   // present path of the repository, if it was renamed
 	Limit      forge.Limit       `json:"limit,omitzero"`
 	Pulls      map[int]*followed `json:"pulls,omitempty"`
 }

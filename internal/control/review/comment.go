@@ -198,7 +198,7 @@ func Request(ctx context.Context, c *control.Controller, task string, others []s
 	in := placer{ctx: ctx, repo: c.Project.Repo, page: r.Page}
 	size := 0
 	for _, p := range r.Drafts() {
-		request.Drafts = append(request.Drafts, control.Draft{ID: p.ID, Finding: in.finding(p)})
+		request.Drafts = append(request.Drafts, control.Draft{ID: p.ID, Remote: p.Remote, Finding: in.finding(p)})
 		size += len(p.Text) + len(request.Drafts[len(request.Drafts)-1].Suggestion)
 	}
 	again := "coven review " + shellword.Word(task)
