@@ -115,6 +115,20 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 	return up, nil
 }
 
+// FetchCommit fetches a commit that no branch of a remote may contain any more, at most for timeout. No ref moves.
+func FetchCommit(ctx context.Context, r *repo.Repo, remote, commit string, timeout time.Duration) error {
+	if !object.IsID(commit) { // a host said it
+		return fmt.Errorf("%q is not a commit", commit)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	defer cancel()
+	settings, err := r.Git().Configured(ctx, `^core\.sshcommand$`, false)
+	if err != nil {
+		return err
+	}
+	return quietGit(r, settings).Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", remote, commit)
+}
+
 // source describes the upstream of a branch.
 type source struct {
 	remote   string
