@@ -20,7 +20,7 @@ func (x *Executor) pull(ctx context.Context, c engine.Call) (event.Result, error
 		result.Summary = c.Merge.Summary
 	}
 	if wait := (*pullrequest.Wait)(nil); errors.As(err, &wait) {
-		return result, &Wait{Reason: wait.Reason, Detail: wait.Detail, Next: wait.Next}
+		return result, &Wait{Reason: wait.Reason, Detail: wait.Detail, Next: wait.Next, Until: wait.Until}
 	}
 	return result, err
 }

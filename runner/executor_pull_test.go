@@ -317,3 +317,63 @@ func TestPullFindings(t *testing.T) {
 		t.Errorf("%s, %q", got, p.host.calls)
 	}
 }
+
+// A change that is stacked on another one is not merged into the branch of that one, whoever approves it.
+func TestPullStacked(t *testing.T) {
+	p := newPulling()
+	p.x.Approve = "--auto-approve"
+	p.host.state.Mergeable, p.host.state.Stacked = forge.Clean, "t0"
+	p.check(t, "wait (merge): pull request #7 is stacked on t0, which must land first (http://host/7); resume")
+	p.host.state.Orphaned = "rejected"
+	p.check(t, "wait (merge): pull request #7 is stacked on t0, whose session is rejected (http://host/7); reject --reason 'stacked on a change that did not land'")
+	p.called(t, "publish tip [] A title")
+	p.host.state.Stacked, p.host.state.Orphaned = "", ""
+	p.check(t, "ok: landed m1 on refs/heads/main")
+}
+
+// A person can change the base of a pull request on the host. Then the change is where it was merged.
+func TestPullMergedElsewhere(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.State, p.host.state.Commit, p.host.state.Tree, p.host.state.Target = forge.Merged, "abc", "t1", "refs/remotes/origin/next"
+	p.check(t, "ok: landed abc on refs/remotes/origin/next")
+	var landed event.Landing
+	if p.last(t, &landed); landed.Target != "refs/remotes/origin/next" || p.count(event.Warning) != 1 {
+		t.Errorf("%+v, %d warnings", landed, p.count(event.Warning))
+	}
+}
+
+// All comments reach the agent, a limited number at once.
+func TestPullManyComments(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	for i := range 120 {
+		p.host.state.Comments = append(p.host.state.Comments, pullrequest.Comment{Remote: fmt.Sprint(i), ID: fmt.Sprint("c", i), By: "@ann"})
+	}
+	total := 0
+	for _, want := range []int{50, 50, 20} {
+		p.do(t)
+		var d event.MergeDecision
+		if p.last(t, &d); len(d.Changes) != want {
+			t.Errorf("%d comments at once", len(d.Changes))
+		}
+		total += len(d.Remote)
+		_ = p.Append(event.Event{Type: event.StepCompleted, Path: p.path}, event.Result{ErrorType: event.ErrorRevise})
+		p.path = "revise@1/" + p.path
+	}
+	if total != 120 {
+		t.Errorf("%d comments", total)
+	}
+}
+
+// Checks that fail together run again together.
+func TestPullTogether(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.calls = nil
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Failed, true), checkOf("lint", forge.Failed, true)}
+	p.check(t, "wait (ci): pull request #7: build, lint failed and run again, to see whether they are flaky; resume")
+	p.called(t, "rerun build1", "rerun lint1")
+	p.host.state.Checks[1].Status = forge.Passed
+	p.check(t, "ci: pull request #7: build failed on tip; ")
+}

@@ -3,11 +3,13 @@
 package pullrequest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -53,7 +55,10 @@ type Host interface {
 // State is the state of a pull request on its host.
 type State struct {
 	forge.PullRequest
+	Target   string    // ref of the branch into which it was merged; empty for the one of the publication
 	Tree     string    // of the commit on the base branch, if it is merged
+	Stacked  string    // task whose change must land first, or ""
+	Orphaned string    // status of the session of that task if it is over without a landing, or ""
 	Contains bool      // its head on the host is the published tip, or contains it
 	Comments []Comment // of people who may write to the repository, not resolved, oldest first
 	Others   []string  // IDs of the comments of other people, which a person may send to the agent
@@ -90,7 +95,8 @@ type Landing struct {
 type Wait struct {
 	Reason event.WaitReason
 	Detail string
-	Next   string // the coven command that continues
+	Next   string    // the coven command that continues
+	Until  time.Time // the earliest time to continue; zero for the next change of the pull request
 }
 
 func (w *Wait) Error() string { return "waiting (" + string(w.Reason) + "): " + w.Detail }
@@ -258,9 +264,15 @@ func (l *Landing) sawFailed(name, head string) bool {
 
 // mergedUpstream records that the pull request was merged.
 func (l *Landing) mergedUpstream(p published) (event.Result, error) {
-	landing := event.Landing{Target: p.pr.Target, Old: p.pr.Old, New: p.Commit, Tree: p.Tree, Strategy: engine.PullRequest, Tip: p.pr.Tip}
+	landing := event.Landing{Target: cmp.Or(p.Target, p.pr.Target), Old: p.pr.Old, New: p.Commit, Tree: p.Tree, Strategy: engine.PullRequest, Tip: p.pr.Tip}
 	if !p.Contains {
 		landing.Tip = "" // the host merged another branch: what is here stays stored
+	}
+	if landing.Target != p.pr.Target {
+		text := fmt.Sprintf("%s was merged into %s, and not into %s", pullName(p.pr), event.BranchName(landing.Target), event.BranchName(p.pr.Target))
+		if err := l.warn(text); err != nil {
+			return event.Result{}, err
+		}
 	}
 	if p.Tree != p.pr.Tree {
 		text := fmt.Sprintf("%s was merged as %s, whose tree differs from the one that coven checked: %s had other changes, or the branch had", pullName(p.pr), short(p.Commit), p.pr.Base)
@@ -287,6 +299,9 @@ func (l *Landing) waitForHead(p published) *Wait {
 	return w
 }
 
+// maxComments limits the comments that an agent gets at once.
+const maxComments = 50
+
 // comments returns the result that asks the agent for the changes that comments on the pull request request. ok is false if there are none.
 func (l *Landing) comments(state State) (result event.Result, ok bool, err error) {
 	answer := event.MergeDecision{}
@@ -295,6 +310,9 @@ func (l *Landing) comments(state State) (result event.Result, ok bool, err error
 	for _, comment := range state.Comments {
 		if known[comment.Remote] {
 			continue
+		}
+		if len(answer.Changes) == maxComments {
+			break // the others follow when these are answered
 		}
 		answer.Changes = append(answer.Changes, comment.Finding)
 		answer.Remote = append(answer.Remote, comment.Remote)
@@ -338,8 +356,10 @@ func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) erro
 			}
 			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}
 			if err := l.Host.Reply(ctx, pr, id, answer.Text); err != nil {
-				if err := l.warn("a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error())); err != nil {
-					return err
+				if text := "a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error()); !l.warned(text) {
+					if err := l.warn(text); err != nil {
+						return err
+					}
 				}
 				continue
 			}
@@ -358,22 +378,14 @@ func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, e
 	if len(failed) == 0 {
 		return event.Result{}, nil
 	}
-	for _, check := range failed {
-		rerun := event.PullCheck{Name: check.Name, Head: p.Head, Status: string(forge.Failed)}
-		if slices.ContainsFunc(l.Journal.All(event.PullRerun), func(e event.Event) bool { return event.As[event.PullCheck](e) == rerun }) {
-			continue
+	if again, err := l.rerun(ctx, p, failed); err != nil {
+		return event.Result{}, err
+	} else if len(again) > 0 {
+		text := " failed and runs again, to see whether it is flaky"
+		if len(again) > 1 {
+			text = " failed and run again, to see whether they are flaky"
 		}
-		if err := l.emit(event.PullRerun, rerun); err != nil { // first: it must not run again and again
-			return event.Result{}, err
-		}
-		switch err := l.Host.Rerun(ctx, check); {
-		case err == nil:
-			return event.Result{}, &Wait{Reason: event.WaitCI, Next: "resume", Detail: pullName(p.pr) + ": " + check.Name + " failed and runs again, to see whether it is flaky"}
-		case !errors.Is(err, pluginerr.ErrUnsupported):
-			if err := l.warn(check.Name + " does not run again: " + oneline.Of(err.Error())); err != nil {
-				return event.Result{}, err
-			}
-		}
+		return event.Result{}, &Wait{Reason: event.WaitCI, Next: "resume", Detail: pullName(p.pr) + ": " + strings.Join(again, ", ") + text}
 	}
 	if p.pending() > 0 {
 		return event.Result{}, nil // others may fail, too, and are fixed together
@@ -390,6 +402,28 @@ func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, e
 	result.Output += since
 	result.Error = fmt.Sprintf("%s: %s failed on %s", pullName(p.pr), names(failed), short(p.Head))
 	return result, err
+}
+
+// rerun runs failed checks again that have not run again on this commit, and returns their names.
+func (l *Landing) rerun(ctx context.Context, p published, failed []forge.Check) (again []string, err error) {
+	for _, check := range failed {
+		rerun := event.PullCheck{Name: check.Name, Head: p.Head, Status: string(forge.Failed)}
+		if slices.ContainsFunc(l.Journal.All(event.PullRerun), func(e event.Event) bool { return event.As[event.PullCheck](e) == rerun }) {
+			continue
+		}
+		if err := l.emit(event.PullRerun, rerun); err != nil { // first: it must not run again and again
+			return again, err
+		}
+		switch err := l.Host.Rerun(ctx, check); {
+		case err == nil:
+			again = append(again, oneline.Of(check.Name))
+		case !errors.Is(err, pluginerr.ErrUnsupported):
+			if err := l.warn(check.Name + " does not run again: " + oneline.Of(err.Error())); err != nil {
+				return again, err
+			}
+		}
+	}
+	return again, nil
 }
 
 // sinceGreen names the files that have changed since the last commit on which all checks passed on the host.
@@ -411,10 +445,13 @@ func (l *Landing) sinceGreen(ctx context.Context, p published) (string, error) {
 	return fmt.Sprintf("All checks passed on %s. Changed since then: %s\n", short(green), oneline.List(files)), nil
 }
 
+// mergePause is how long coven waits before it tries again to merge.
+const mergePause = 5 * time.Minute
+
 // awaitMerge merges the pull request if a person has approved that. Otherwise it returns the *Wait for the next change of its state.
 func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Result, again bool, err error) {
 	w := p.wait()
-	if w.Reason != event.WaitMerge || p.Mergeable != forge.Clean || p.State.State != forge.Open {
+	if w.Reason != event.WaitMerge || p.Mergeable != forge.Clean || p.State.State != forge.Open || p.Stacked != "" {
 		return result, false, w
 	}
 	since := int64(0)
@@ -426,7 +463,7 @@ func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Res
 	}
 	if err := l.Host.Merge(ctx, p.pr); err != nil {
 		w.Detail += "; the host did not merge it: " + oneline.Of(err.Error())
-		w.Next = "resume"
+		w.Next, w.Until = "resume", time.Now().Add(mergePause)
 		return result, false, w
 	}
 	return result, true, nil

@@ -110,6 +110,10 @@ func (p published) wait() *Wait {
 		text += ": a reviewer requests changes"
 	case p.Draft:
 		text += " is a draft"
+	case p.Orphaned != "":
+		text, w.Next = text+fmt.Sprintf(" is stacked on %s, whose session is %s", p.Stacked, p.Orphaned), "reject --reason 'stacked on a change that did not land'"
+	case p.Stacked != "":
+		text += fmt.Sprintf(" is stacked on %s, which must land first", p.Stacked)
 	case p.Mergeable == forge.Clean:
 		text, w.Next = text+" can be merged", "approve"
 	case p.Needs != "":
