@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/control/launch"
+	"github.com/coven-run/coven/internal/control/pulls"
 	"github.com/coven-run/coven/internal/control/reviewers"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
@@ -188,7 +189,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	r := &runner.Runner{
 		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: c.tracker(s, item, cmp.Or(info.Actor, holder.ActorOf(s.ID))), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
-			Task: item.Task.ID, Session: s.ID, Title: subject, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws, Pulls: c.forge().Session(item.Task.ID, s.Dir),
+			Task: item.Task.ID, Session: s.ID, Title: subject, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws, Pulls: &pulls.Session{Forge: c.forge(), Task: item.Task.ID, Dir: s.Dir, StackedOn: info.StackedOn, Finder: c.Project.Finder},
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: workspace.Commands{Workspace: ws, Idle: idle, Locks: c.Project.Env.CheckLocks()}, Approve: cmp.Or(c.Approver, info.Approve),
 			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch), StopTurn: c.stopTurn,
 		},

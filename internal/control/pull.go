@@ -31,7 +31,8 @@ func (c *Controller) ChangedPulls(ctx context.Context, all []session.View, now b
 	}
 	changed, err := c.forge().Changed(ctx, of, now)
 	return slices.DeleteFunc(all, func(v session.View) bool {
-		return !slices.Contains(changed, v.Pull.Number) && c.landedBelow(v.Info) == ""
+		due := !v.Until.IsZero() && (now || !c.Project.Env.Now().Before(v.Until))
+		return !due && !slices.Contains(changed, *v.Pull) && pulls.LandedBelow(c.Project.Finder, v.Info.StackedOn) == ""
 	}), err
 }
 
@@ -54,22 +55,10 @@ func (c *Controller) pullTarget(ctx context.Context, item project.Item, local wo
 	return target, ids[0], err
 }
 
-// landedBelow returns the target of the change on which a session is stacked, if that has landed, or "".
-func (c *Controller) landedBelow(info event.Session) string {
-	if info.StackedOn == "" {
-		return ""
-	}
-	below, err := c.Project.Finder.OfTask(info.StackedOn)
-	if err != nil || below.Landed.New == "" {
-		return ""
-	}
-	return below.Info.Target
-}
-
 // unstack gives a session whose change was stacked on another the target of that one, once it has landed. The landing rebases the
 // change.
 func (c *Controller) unstack(s *session.Session, v *session.View, plan *grimoires.Plan) error {
-	target := c.landedBelow(v.Info)
+	target := pulls.LandedBelow(c.Project.Finder, v.Info.StackedOn)
 	if target == "" {
 		return nil
 	}

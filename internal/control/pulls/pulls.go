@@ -5,11 +5,13 @@
 package pulls
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,8 +38,14 @@ const (
 // Poll is how often the host is asked at most.
 const Poll = 30 * time.Second
 
-// maxPause limits the time between two attempts if the host does not answer.
-const maxPause = 10 * time.Minute
+// maxPause limits the time between two attempts if the host does not answer, and maxLimit the time for which a host may refuse to.
+const (
+	maxPause = 10 * time.Minute
+	maxLimit = 2 * time.Hour
+)
+
+// retryPause is how long a session waits after a problem of the host or its remote before it tries again.
+const retryPause = 5 * time.Minute
 
 // Plugins starts forge plugins: plugins.Host.
 type Plugins interface {
@@ -120,9 +128,14 @@ func (f *Forge) client(ctx context.Context, l location) (forge.Forge, error) {
 	return f.Host.Forge(ctx, l.plugin)
 }
 
+// retry returns the wait of a session that tries again after some time.
+func (f *Forge) retry(detail string) *runner.Wait {
+	return &runner.Wait{Reason: event.WaitMerge, Next: "resume", Detail: detail, Until: f.Now().Add(retryPause)}
+}
+
 // wait returns the wait of a session for a host that does not answer as it should. Other errors stay as they are.
-func wait(l location, err error) error {
-	w := &runner.Wait{Reason: event.WaitMerge, Next: "resume", Detail: orLocal(l.Host) + ": " + oneline.Of(err.Error())}
+func (f *Forge) wait(l location, err error) error {
+	w := f.retry(orLocal(l.Host) + ": " + oneline.Of(f.Hide(err.Error())))
 	switch {
 	case errors.Is(err, pluginerr.ErrLogin):
 		w.Command = "gh auth login --hostname " + shellword.Word(l.Host)
@@ -158,7 +171,7 @@ func (f *Forge) Publish(ctx context.Context, candidate event.Landing, branch str
 		Repository: l.Repository, Head: branch, HeadPath: l.headPath, Base: l.base.Branch, Title: f.Hide(title), Text: f.Hide(text), Draft: f.Config.Draft,
 	})
 	if err != nil {
-		return event.PullRequest{}, wait(l, fmt.Errorf("the pull request was not opened: %w", err))
+		return event.PullRequest{}, f.wait(l, fmt.Errorf("the pull request was not opened: %w", err))
 	}
 	failpoint.Point("pull.opened")
 	if opened.Number <= 0 {
@@ -184,7 +197,7 @@ func (f *Forge) push(ctx context.Context, l location, branch, commit string, kno
 	case errors.As(err, &failed) && failed.Denied:
 		return &runner.RefusedError{Reason: f.Hide(err.Error()) + "; to push to a fork, name its remote in forge.push"}
 	case errors.As(err, &failed):
-		return &runner.Wait{Reason: event.WaitMerge, Next: "resume", Detail: f.Hide(err.Error())}
+		return f.retry(f.Hide(err.Error()))
 	}
 	return err
 }
@@ -211,7 +224,9 @@ func (f *Forge) State(ctx context.Context, of event.PullRequest) (forge.PullRequ
 			s.hurry()
 		}
 		f.refresh(ctx, l, s)
-		p.Seen = p.Version
+		if p.Seen = p.Version; p.Stale {
+			p.Seen = "" // the session does not get it
+		}
 		return nil
 	})
 	if err != nil {
@@ -236,7 +251,7 @@ func (f *Forge) Ask(ctx context.Context, of event.PullRequest) error {
 // refresh asks the host about all followed pull requests, if it is time.
 func (f *Forge) refresh(ctx context.Context, l location, s *stored) {
 	now := f.Now()
-	if now.Before(s.Next) {
+	if left := s.Next.Sub(now); left > 0 && left <= maxLimit { // a later time is of a clock that was wrong
 		return
 	}
 	query := forge.Query{Repository: l.Repository, Version: s.Version}
@@ -252,9 +267,12 @@ func (f *Forge) refresh(ctx context.Context, l location, s *stored) {
 	report, err := f.ask(ctx, l, query)
 	if err != nil {
 		s.Failures++
-		s.Problem = err.Error()
+		s.Problem = f.Hide(err.Error())
 		s.Next = now.Add(min(Poll<<min(s.Failures, 8), maxPause))
 		return
+	}
+	if latest := now.Add(maxLimit); report.Limit.Until.After(latest) {
+		report.Limit.Until = latest
 	}
 	s.Limit = report.Limit
 	if report.Limit.Until.After(now) {
@@ -291,7 +309,10 @@ func (f *Forge) ask(ctx context.Context, l location, query forge.Query) (forge.R
 	defer cancel()
 	report, err := client.Poll(ctx, query)
 	for i := range report.Changed {
-		report.Changed[i].Version = cmp.Or(report.Changed[i].Version, "1") // an empty one means unknown
+		if p := &report.Changed[i]; p.Version == "" { // coven could not say that it has this state
+			text, _ := json.Marshal(p) // strings and numbers can always be encoded
+			p.Version = fmt.Sprintf("%x", sha256.Sum256(text))
+		}
 	}
 	return report, err
 }
@@ -304,69 +325,71 @@ func pause(limit forge.Limit, now time.Time) time.Duration {
 	}
 	affordable := limit.Remaining / 2 / limit.Cost
 	if affordable < 1 {
-		return left
+		return min(left, maxLimit)
 	}
-	return max(Poll, left/time.Duration(affordable))
+	return min(max(Poll, left/time.Duration(affordable)), maxLimit)
 }
 
-// Changed returns which of the followed pull requests have a state on which their sessions have not acted yet. It asks the host if it is
-// time, and stops following all others. A person who asks now does not wait for Poll. The error is the problem of the last attempt.
-func (f *Forge) Changed(ctx context.Context, of []event.PullRequest, now bool) (changed []int, err error) {
-	byTarget := map[string][]int{}
+// Changed returns those of the followed pull requests that have a state on which their sessions have not acted yet. It asks the hosts if it is
+// time, and stops following all others. A person who asks now does not wait for Poll. The error is about some of the hosts.
+func (f *Forge) Changed(ctx context.Context, of []event.PullRequest, now bool) (changed []event.PullRequest, err error) {
+	var problems []error
+	byTarget := map[string][]event.PullRequest{}
 	for _, pr := range of {
-		byTarget[pr.Target] = append(byTarget[pr.Target], pr.Number)
+		byTarget[pr.Target] = append(byTarget[pr.Target], pr)
 	}
-	for target := range byTarget {
+	at, in := map[forge.Repository]location{}, map[forge.Repository][]event.PullRequest{}
+	for _, target := range slices.Sorted(maps.Keys(byTarget)) {
 		l, err := f.locate(ctx, target)
 		if err != nil {
-			return changed, err
+			problems = append(problems, err)
+			continue
 		}
-		s, err := change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
-			for _, pr := range of {
-				s.follow(pr.Number)
-			}
-			for number := range s.Pulls {
-				if !slices.ContainsFunc(of, func(pr event.PullRequest) bool { return pr.Number == number }) {
-					delete(s.Pulls, number)
-				}
-			}
-			if now {
-				s.hurry()
-			}
-			f.refresh(ctx, l, s)
-			return nil
+		at[l.Repository], in[l.Repository] = l, append(in[l.Repository], byTarget[target]...)
+	}
+	for repository, those := range in {
+		some, err := f.changedIn(ctx, at[repository], those, now)
+		changed, problems = append(changed, some...), append(problems, err)
+	}
+	return changed, errors.Join(problems...)
+}
+
+// changedIn is Changed for the pull requests of one repository.
+func (f *Forge) changedIn(ctx context.Context, l location, of []event.PullRequest, now bool) (changed []event.PullRequest, err error) {
+	s, err := change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
+		for _, pr := range of {
+			s.follow(pr.Number)
+		}
+		maps.DeleteFunc(s.Pulls, func(number int, _ *followed) bool {
+			return !slices.ContainsFunc(of, func(pr event.PullRequest) bool { return pr.Number == number })
 		})
-		if err != nil {
-			return changed, err
+		if now {
+			s.hurry()
 		}
-		for _, number := range byTarget[target] {
-			if p := s.Pulls[number]; p != nil && p.Version != p.Seen {
-				changed = append(changed, number)
-			}
+		f.refresh(ctx, l, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, pr := range of {
+		if p := s.Pulls[pr.Number]; p.Version != p.Seen && !p.Stale {
+			changed = append(changed, pr)
 		}
-		switch {
-		case s.Problem != "":
-			return changed, exit.Failedf("coven resume", "%s: %s", orLocal(l.Host), oneline.Of(s.Problem))
-		case s.Moved != "":
-			return changed, exit.Failedf("git remote set-url "+shellword.Word(l.base.Remote)+" URL", "%s: the repository %s is now %s", l.Host, l.Path, oneline.Of(s.Moved))
-		}
+	}
+	switch {
+	case s.Problem != "":
+		return changed, exit.Failedf("coven resume", "%s: %s", orLocal(l.Host), oneline.Of(s.Problem))
+	case s.Moved != "":
+		return changed, exit.Failedf("git remote set-url "+shellword.Word(l.base.Remote)+" URL", "%s: the repository %s is now %s", l.Host, l.Path, oneline.Of(s.Moved))
 	}
 	return changed, nil
 }
 
 // act runs a call that changes a pull request, whose state is asked for again afterwards.
 func (f *Forge) act(ctx context.Context, of event.PullRequest, call func(context.Context, forge.Forge, location) error) error {
-	l, err := f.locate(ctx, of.Target)
+	l, err := f.call(ctx, of, call)
 	if err != nil {
-		return err
-	}
-	client, err := f.client(ctx, l)
-	if err != nil {
-		return err
-	}
-	calling, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	if err := call(calling, client, l); err != nil {
 		return err
 	}
 	failpoint.Point("pull.acted")
@@ -377,10 +400,25 @@ func (f *Forge) act(ctx context.Context, of event.PullRequest, call func(context
 	return err
 }
 
+// call runs a call about a pull request.
+func (f *Forge) call(ctx context.Context, of event.PullRequest, call func(context.Context, forge.Forge, location) error) (location, error) {
+	l, err := f.locate(ctx, of.Target)
+	if err != nil {
+		return l, err
+	}
+	client, err := f.client(ctx, l)
+	if err != nil {
+		return l, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return l, call(ctx, client, l)
+}
+
 // Log returns the end of the log of a check.
 func (f *Forge) Log(ctx context.Context, of event.PullRequest, check forge.Check) (text string, err error) {
 	const limit = 16 << 10
-	err = f.act(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
+	_, err = f.call(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
 		text, err = client.Log(ctx, l.Repository, check, limit)
 		return err
 	})

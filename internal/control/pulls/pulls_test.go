@@ -2,6 +2,7 @@ package pulls
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,7 +51,7 @@ func (h *host) Poll(_ context.Context, q forge.Query) (forge.Report, error) {
 	}
 	report := forge.Report{Version: fmt.Sprint("v", h.polls), Limit: h.limit}
 	for _, k := range q.Known {
-		if p, ok := h.pulls[k.Number]; ok && p.Version != k.Version {
+		if p, ok := h.pulls[k.Number]; ok && (p.Version == "" || p.Version != k.Version) {
 			report.Changed = append(report.Changed, p)
 		}
 	}
@@ -159,7 +160,7 @@ func TestPolls(t *testing.T) {
 	}
 	b.host.pulls[42] = forge.PullRequest{Number: 42, Version: "2", State: forge.Merged}
 	b.now = b.now.Add(time.Minute)
-	if changed, err := b.Changed(t.Context(), all, false); err != nil || !slices.Equal(changed, []int{42}) {
+	if changed, err := b.Changed(t.Context(), all, false); err != nil || !slices.Equal(changed, []event.PullRequest{pr(42)}) {
 		t.Errorf("%v, %v", changed, err)
 	}
 }
@@ -171,7 +172,7 @@ func TestPollsLess(t *testing.T) {
 	next := func(want time.Duration) {
 		t.Helper()
 		_, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, false)
-		if got := read(b.Repo.Root).Next.Sub(b.now); got.Round(time.Second) != want {
+		if got := read(b.Repo.Root).Repositories[0].Next.Sub(b.now); got.Round(time.Second) != want {
 			t.Errorf("the next poll is in %s, not in %s", got, want)
 		}
 		b.now = b.now.Add(want)
@@ -325,5 +326,84 @@ func TestLocate(t *testing.T) {
 		if got := strings.TrimSpace(host + " " + path); ok != (want != "") || ok && got != want {
 			t.Errorf("%s: %q, %t", address, got, ok)
 		}
+	}
+}
+
+// Each repository has its own states, and a remote that is gone does not stop the others.
+func TestRepositories(t *testing.T) {
+	b := newBench(t)
+	b.Config.Repository = ""
+	git(t, b.dir, "remote", "set-url", "origin", "https://user:token-secret@host/o/r.git")
+	git(t, b.dir, "remote", "add", "other", "git@host:o/other.git")
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
+	other, gone := pr(1), pr(2)
+	other.Target, gone.Target = "refs/remotes/other/main", "refs/remotes/gone/main"
+	all := []event.PullRequest{gone, other, pr(1)}
+	if changed, err := b.Changed(t.Context(), all, false); err == nil || !strings.Contains(err.Error(), "gone/main") || len(changed) != 2 || b.host.polls != 2 {
+		t.Fatalf("%v, %v after %d polls", changed, err, b.host.polls)
+	}
+	if _, err := b.State(t.Context(), pr(1)); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := b.Changed(t.Context(), all, false); err == nil || !slices.Equal(changed, []event.PullRequest{other}) || b.host.polls != 2 {
+		t.Errorf("%v, %v after %d polls", changed, err, b.host.polls)
+	}
+	text, err := os.ReadFile(filepath.Join(b.Repo.Root, Dir, File))
+	if err != nil || strings.Contains(string(text), "token-secret") || !strings.Contains(string(text), "o/other") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// A host whose limit never ends, and a clock that was wrong, do not stop coven for ever.
+func TestImpossibleTimes(t *testing.T) {
+	b := newBench(t)
+	ask := func() { _, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, false) }
+	for i, limit := range []forge.Limit{
+		{Until: b.now.AddDate(7000, 0, 0)},
+		{Total: 5000, Remaining: 0, Cost: 1, Reset: b.now.AddDate(7000, 0, 0)},
+		{Total: 5000, Remaining: 2, Cost: 1, Reset: b.now.AddDate(7000, 0, 0)},
+	} {
+		b.host.limit = limit
+		ask()
+		if b.host.polls != i+1 {
+			t.Errorf("%d polls", b.host.polls)
+		}
+		ask()
+		b.now = b.now.Add(maxLimit)
+	}
+	b.host.limit = forge.Limit{Total: 1, Remaining: 10, Cost: 1, Reset: b.now.Add(-time.Hour)}
+	ask()
+	ask()
+	b.now = b.now.AddDate(-1, 0, 0)
+	if ask(); b.host.polls != 5 {
+		t.Errorf("%d polls", b.host.polls)
+	}
+}
+
+// A plugin without versions can report changes, too, and a state that could not be got is offered again.
+func TestUnversioned(t *testing.T) {
+	b := newBench(t)
+	b.host.pulls[1] = forge.PullRequest{Number: 1, State: forge.Open}
+	changed := func() int {
+		b.now = b.now.Add(time.Minute)
+		found, _ := b.Changed(t.Context(), []event.PullRequest{pr(1)}, false)
+		return len(found)
+	}
+	if _, err := b.State(t.Context(), pr(1)); err != nil || changed() != 0 {
+		t.Fatal(err)
+	}
+	b.host.pulls[1] = forge.PullRequest{Number: 1, State: forge.Merged}
+	if changed() != 1 {
+		t.Error("the merge is not noticed")
+	}
+	b.host.err = fmt.Errorf("502 token-secret: %w", pluginerr.ErrTransient)
+	_ = b.Ask(t.Context(), pr(1))
+	wait := (*runner.Wait)(nil)
+	if _, err := b.State(t.Context(), pr(1)); !errors.As(err, &wait) || wait.Until.IsZero() || strings.Contains(wait.Detail, "secret") || changed() != 0 {
+		t.Errorf("%v", err)
+	}
+	b.host.err = nil
+	if b.now = b.now.Add(time.Hour); changed() != 1 {
+		t.Error("the session is not continued after the host has answered")
 	}
 }

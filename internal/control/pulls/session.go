@@ -1,6 +1,7 @@
 package pulls
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,10 +9,10 @@ import (
 
 	"github.com/coven-run/coven/internal/control/comments"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/reviewer"
-	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/pullrequest"
 	"github.com/coven-run/coven/worktree/diff"
 	"github.com/coven-run/coven/worktree/remote"
@@ -20,17 +21,25 @@ import (
 // Session follows the pull request of one session. It implements pullrequest.Host.
 type Session struct {
 	*Forge
-	Task string
-	Dir  string // of the session, which has the comments
+	Task      string
+	Dir       string // of the session, which has the comments
+	StackedOn string // task whose change must land first, or ""
+	Finder    *session.Finder
 
 	pr event.PullRequest // of the last State
 }
 
-// Session returns the pulls of a session of a task. dir is the directory of the session.
-func (f *Forge) Session(task, dir string) *Session { return &Session{Forge: f, Task: task, Dir: dir} }
-
 // Publish implements pullrequest.Host.
 func (s *Session) Publish(ctx context.Context, candidate event.Landing, known []string, title, text string) (event.PullRequest, error) {
+	all, _ := s.Finder.Summaries() // without those that cannot be read, their commits stay on the host
+	for _, other := range all {
+		if other.Task != s.Task {
+			continue
+		}
+		if v, err := other.View(); err == nil && v.Pull != nil {
+			known = append(known, v.Pull.Tip) // an earlier session of the task pushed it to the same branch
+		}
+	}
 	return s.Forge.Publish(ctx, candidate, s.Repo.BranchOf(s.Task), known, title, text)
 }
 
@@ -49,15 +58,69 @@ func (s *Session) State(ctx context.Context, of event.PullRequest) (pullrequest.
 		pull.Contains = in
 	}
 	if state.State == forge.Merged {
-		if _, err := remote.FetchUpstream(ctx, s.Repo, of.Target, gitTime); err != nil {
-			return pull, &runner.Wait{Reason: event.WaitMerge, Next: "resume", Detail: err.Error()}
-		}
-		if pull.Tree, err = remote.Tree(ctx, s.Repo, state.Commit); err != nil {
+		if err := s.merged(ctx, of, &pull); err != nil {
 			return pull, err
 		}
 	}
+	pull.Stacked, pull.Orphaned = s.below()
 	pull.Comments, pull.Others, err = s.comments(ctx, of, state)
 	return pull, err
+}
+
+// merged fetches the commit of a merged pull request, and sets its tree.
+func (s *Session) merged(ctx context.Context, of event.PullRequest, pull *pullrequest.State) error {
+	pull.Target = of.Target
+	if base := pull.Base; base != "" && base != of.Base { // a person has changed it
+		pull.Target = strings.TrimSuffix(of.Target, of.Base) + base
+	}
+	up, err := remote.FetchUpstream(ctx, s.Repo, pull.Target, gitTime)
+	if in, _ := remote.Contains(ctx, s.Repo, up.Tip, of.Tip); in && pull.Commit == "" {
+		pull.Commit = of.Tip // the host noticed that another person pushed it
+	}
+	var lost error
+	if pull.Tree, lost = remote.Tree(ctx, s.Repo, pull.Commit); lost != nil && up.Remote != "" && pull.Commit != "" { // the branch was deleted
+		lost = remote.FetchCommit(ctx, s.Repo, up.Remote, pull.Commit, gitTime)
+		if lost == nil {
+			pull.Tree, lost = remote.Tree(ctx, s.Repo, pull.Commit)
+		}
+	}
+	if lost == nil {
+		return nil
+	}
+	return s.retry(fmt.Sprintf("pull request #%d was merged, but its commit was not fetched: %s", of.Number, oneline.Of(s.Hide(cmp.Or(err, lost).Error()))))
+}
+
+// below returns the task whose change must land first, if any. orphaned is the status of its session if that is over without a landing.
+func (s *Session) below() (task, orphaned string) {
+	if s.StackedOn == "" {
+		return "", ""
+	}
+	if v, err := s.Finder.OfTask(s.StackedOn); err == nil && !v.Live() && landedIn(v) == "" {
+		if orphaned = string(v.Status); v.Rejected {
+			orphaned = "rejected"
+		}
+	}
+	return s.StackedOn, orphaned
+}
+
+// LandedBelow returns the target of the change on which a session is stacked, if that has landed, or "".
+func LandedBelow(finder *session.Finder, stackedOn string) string {
+	if stackedOn == "" {
+		return ""
+	}
+	v, err := finder.OfTask(stackedOn)
+	if err != nil {
+		return ""
+	}
+	return landedIn(v)
+}
+
+// landedIn returns the branch in which the change of a session is, or "". A session that is completed without a landing had nothing to land.
+func landedIn(v session.View) string {
+	if v.Landed.New == "" && v.Status != session.Completed {
+		return ""
+	}
+	return cmp.Or(v.Landed.Target, v.Info.Target)
 }
 
 // Log implements pullrequest.Host.
@@ -69,9 +132,6 @@ func (s *Session) Log(ctx context.Context, check forge.Check) (string, error) {
 func (s *Session) Rerun(ctx context.Context, check forge.Check) error {
 	return s.Forge.Rerun(ctx, s.pr, check)
 }
-
-// maxComments limits the comments that an agent gets at once.
-const maxComments = 50
 
 // Command begins a comment on the whole change that coven gives to the agent. Others are conversation.
 const Command = "/coven"
@@ -91,12 +151,11 @@ func (s *Session) comments(ctx context.Context, of event.PullRequest, state forg
 	err = comments.Change(s.Dir, func(file *comments.File) error {
 		for _, c := range asks {
 			stored := s.store(ctx, file, of, c)
-			switch {
-			case !c.Trusted:
+			if !c.Trusted {
 				others = append(others, c.ID)
-			case len(found) < maxComments:
-				found = append(found, pullrequest.Comment{Remote: c.ID, ID: stored, By: "@" + oneline.Of(c.By), Finding: finding(c, stored)})
+				continue
 			}
+			found = append(found, pullrequest.Comment{Remote: c.ID, ID: stored, By: "@" + oneline.Of(c.By), Finding: finding(c, stored)})
 		}
 		return nil
 	})
@@ -113,8 +172,7 @@ func (s *Session) store(ctx context.Context, file *comments.File, of event.PullR
 	if !ok {
 		return own
 	}
-	text := s.Hide(strings.ToValidUTF8(c.Text, "\uFFFD"))
-	added := comments.Comment{By: "@" + oneline.Of(c.By), At: c.Time, Anchor: anchor, Text: text[:min(len(text), comments.MaxText)], Remote: c.ID}
+	added := comments.Comment{By: "@" + oneline.Of(c.By), At: c.Time, Anchor: anchor, Text: cut(s.Hide(c.Text)), Remote: c.ID}
 	if !file.Add(&added) {
 		return own
 	}
@@ -154,12 +212,17 @@ func (s *Session) anchor(ctx context.Context, of event.PullRequest, c forge.Comm
 	return a, true
 }
 
+// cut returns a text without the part after comments.MaxText bytes.
+func cut(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), comments.MaxText)], "")
+}
+
 // finding returns a comment as the agent gets it.
 func finding(c forge.Comment, id string) reviewer.Finding {
-	text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(c.Text), Command))
-	f := reviewer.Finding{Severity: reviewer.Error, File: c.Path, Line: c.Line, Message: "[" + id + "] " + text[:min(len(text), comments.MaxText)]}
+	text := cut(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(c.Text), Command)))
+	f := reviewer.Finding{Severity: reviewer.Error, File: c.Path, Line: c.Line, Message: "[" + id + "] " + text}
 	if c.Old {
-		f.Line, f.Message = 0, fmt.Sprintf("[%s] about line %d, which the change removes: %s", id, c.Line, text[:min(len(text), comments.MaxText)])
+		f.Line, f.Message = 0, fmt.Sprintf("[%s] about line %d, which the change removes: %s", id, c.Line, text)
 	}
 	return f
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,10 +26,15 @@ const (
 	maxFile  = 64 << 20
 )
 
-// stored is the content of File: the states of the pull requests that coven follows in a repository. All coven processes of the
-// repository share it. A state is stored before a session acts on it, so that Version never names a state that is not stored.
+// fileFormat is the content of File. All coven processes of the repository share it.
+type fileFormat struct {
+	V            int      `json:"v"`
+	Repositories []stored `json:"repositories"`
+}
+
+// stored has the states of the pull requests that coven follows in a repository of a host. A state is stored before a session acts on it, so
+// that Version never names a state that is not stored.
 type stored struct {
-	V          int               `json:"v"`
 	Repository forge.Repository  `json:"repository"`
 	Version    string            `json:"version,omitempty"` // of the last report
 	Asked      time.Time         `json:"asked,omitzero"`    // time of the last report
@@ -47,17 +54,24 @@ type followed struct {
 }
 
 // read reads the states. A file that cannot be read counts as missing: the host knows the states.
-func read(root string) stored {
-	s := stored{V: 1}
+func read(root string) fileFormat {
+	var all fileFormat
 	text, err := regularfile.ReadIn(filepath.Join(root, Dir), File, maxFile)
-	if err == nil && (json.Unmarshal(text, &s) != nil || s.V != 1) {
-		s = stored{V: 1}
+	if err != nil || json.Unmarshal(text, &all) != nil || all.V != 1 {
+		return fileFormat{V: 1}
 	}
-	for number, p := range s.Pulls {
-		if p == nil {
-			delete(s.Pulls, number)
-		}
+	return all
+}
+
+// of returns the states of a repository.
+func (all *fileFormat) of(repository forge.Repository) *stored {
+	i := slices.IndexFunc(all.Repositories, func(s stored) bool { return s.Repository == repository })
+	if i < 0 {
+		i = len(all.Repositories)
+		all.Repositories = append(all.Repositories, stored{Repository: repository})
 	}
+	s := &all.Repositories[i]
+	maps.DeleteFunc(s.Pulls, func(_ int, p *followed) bool { return p == nil })
 	if s.Pulls == nil {
 		s.Pulls = map[int]*followed{}
 	}
@@ -84,17 +98,15 @@ func change(ctx context.Context, root string, repository forge.Repository, by fu
 			return stored{}, errors.Join(fmt.Errorf("lock the states of pull requests: %w", err), context.Cause(ctx))
 		}
 	}
-	s := read(root)
-	if s.Repository != repository {
-		s = stored{V: 1, Repository: repository, Pulls: map[int]*followed{}}
-	}
-	failed := by(&s)
-	text, err := json.Marshal(s)
+	all := read(root)
+	s := all.of(repository)
+	failed := by(s)
+	text, err := json.Marshal(all)
 	if err == nil {
 		err = regularfile.Replace(filepath.Join(dir, File), text, 0o600)
 	}
 	if err != nil {
-		return s, fmt.Errorf("store the states of pull requests: %w", err)
+		return *s, fmt.Errorf("store the states of pull requests: %w", err)
 	}
-	return s, failed
+	return *s, failed
 }
