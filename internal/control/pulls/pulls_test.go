@@ -354,7 +354,7 @@ func TestRepositories(t *testing.T) {
 	}
 }
 
-// A host whose limit never ends, and a clock that was wrong, do not stop coven for ever.
+// A host whose limit never ends, and a clock that was wrong, do not stop coven for good.
 func TestImpossibleTimes(t *testing.T) {
 	b := newBench(t)
 	ask := func() { _, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, false) }
