@@ -80,7 +80,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 	}
 	defer l.Release()
 	g := quietGit(r, settings)
-	listed, err := g.Line(ctx, "ls-remote", "--quiet", source.remote, source.ref)
+	listed, err := g.Line(ctx, "ls-remote", "--quiet", "--", source.remote, source.ref)
 	if err != nil {
 		return up, err
 	}
@@ -95,7 +95,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		return up, nil
 	}
 	// Fetch only objects: no FETCH_HEAD, no tags, no other branch.
-	err = g.Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", source.remote, source.ref)
+	err = g.Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", "--", source.remote, source.ref)
 	if err != nil {
 		return up, err
 	}
@@ -126,7 +126,7 @@ func FetchCommit(ctx context.Context, r *repo.Repo, remote, commit string, timeo
 	if err != nil {
 		return err
 	}
-	return quietGit(r, settings).Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", remote, commit)
+	return quietGit(r, settings).Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", "--", remote, commit)
 }
 
 // source describes the upstream of a branch.

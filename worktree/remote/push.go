@@ -1,13 +1,17 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/repo"
@@ -58,7 +62,7 @@ func reason(err error) string {
 
 // Push pushes a commit to a branch of a remote, at most for timeout. It moves the branch only if its present tip is contained in the commit, or is one of known,
 // which are tips that coven has pushed. Otherwise the error is an *OccupiedError. Other errors are a *PushError.
-// Hooks do not run: the checks have passed on the commit, and a pre-push hook would see another checkout.
+// Hooks do not run: the checks have passed on the commit, and a pre-push hook would see another checkout. The contents of Git LFS are pushed, too.
 func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, known []string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
@@ -68,7 +72,7 @@ func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, know
 	}
 	g := quietGit(r, settings)
 	ref := names.HeadsPrefix + branch
-	listed, err := g.Line(ctx, "ls-remote", "--quiet", remote, ref)
+	listed, err := g.Line(ctx, "ls-remote", "--quiet", "--", remote, ref)
 	if err != nil {
 		return &PushError{Remote: remote, Branch: branch, Denied: denied(err), Err: err}
 	}
@@ -80,7 +84,10 @@ func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, know
 	default:
 		return &OccupiedError{remote, branch, tip}
 	}
-	err = g.Run(ctx, "push", "--quiet", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="+ref+":"+tip, remote, commit+":"+ref)
+	if err := pushLFS(ctx, r, g, remote, ref, commit, cmp.Or(tip, strings.Repeat("0", len(commit)))); err != nil {
+		return &PushError{Remote: remote, Branch: branch, Denied: denied(err), Err: err}
+	}
+	err = g.Run(ctx, "push", "--quiet", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="+ref+":"+tip, "--", remote, commit+":"+ref)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "stale info"):
 		return &OccupiedError{remote, branch, "just now"}
@@ -88,6 +95,17 @@ func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, know
 		return &PushError{Remote: remote, Branch: branch, Denied: denied(err), Err: err}
 	}
 	return nil
+}
+
+// pushLFS pushes the contents of Git LFS that a commit names, as the pre-push hook of Git LFS does. tip is the present commit of the remote's ref.
+func pushLFS(ctx context.Context, r *repo.Repo, g git.Repo, remote, ref, commit, tip string) error {
+	stored, err := os.ReadDir(filepath.Join(r.LFS, "objects"))
+	if err != nil || len(stored) == 0 {
+		return nil //nolint:nilerr // Git LFS has stored nothing here
+	}
+	pushes := fmt.Sprintf("%s %s %s %s\n", ref, commit, ref, tip)
+	_, err = g.Feed(ctx, []byte(pushes), "lfs", "pre-push", "--", remote, remote)
+	return err
 }
 
 // denied reports whether a remote refused a push for a reason that does not pass by itself.
