@@ -275,6 +275,19 @@ func TestPullComments(t *testing.T) {
 	p.check(t, "revise: @ann asked for changes; ")
 }
 
+// A comment is also answered if the agent changes nothing.
+func TestPullCommentsUnchanged(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.Comments = []pullrequest.Comment{{Remote: "101", ID: "c1", By: "@ann", Finding: reviewer.Finding{Severity: reviewer.Error, Message: "[c1] why?"}}}
+	p.check(t, "revise: @ann asked for changes; ")
+	p.host.calls = nil
+	_ = p.Append(event.Event{Type: event.StepCompleted, Path: "revise@1/revise#1"}, event.Result{OK: true, Summary: "It is right as it is."})
+	p.path = "revise@1/land#1"
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "reply 101: It is right as it is.||The branch is now at tip.")
+}
+
 // A pull request that conflicts with its base is brought up to date, unless there is nothing new.
 func TestPullConflict(t *testing.T) {
 	p := newPulling()

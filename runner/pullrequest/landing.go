@@ -120,6 +120,9 @@ func (l *Landing) Run(ctx context.Context) (event.Result, error) {
 			return result, err
 		}
 	}
+	if err := l.answerComments(ctx, pr); err != nil {
+		return event.Result{}, err
+	}
 	for range 3 { // publishing or merging changes the state
 		if last, ok := l.lastPull(); ok {
 			pr = last
@@ -136,7 +139,7 @@ func (l *Landing) Run(ctx context.Context) (event.Result, error) {
 	return event.Result{}, &Wait{Reason: event.WaitMerge, Next: "resume", Detail: pullName(pr) + " was updated"}
 }
 
-// published returns the last publication of the change. It is zero if there is none, or if the worktree has changed since.
+// unchanged returns the last publication of the change. It is zero if there is none, or if the worktree has changed since.
 func (l *Landing) unchanged(ctx context.Context) (event.PullRequest, error) {
 	pr, ok := l.lastPull()
 	if e, _ := l.Journal.Last(event.PullPublished, event.PullMoved); !ok || e.Type == event.PullMoved {
@@ -185,10 +188,7 @@ func (l *Landing) publish(ctx context.Context, published string) (pr event.PullR
 	if err != nil {
 		return event.PullRequest{}, result, err
 	}
-	if err := l.emit(event.PullPublished, pr); err != nil {
-		return pr, result, err
-	}
-	return pr, result, l.answerComments(ctx, pr)
+	return pr, result, l.emit(event.PullPublished, pr)
 }
 
 // follow acts on the state of a pull request. again means that the state has changed thereby.
@@ -342,7 +342,7 @@ func (l *Landing) sentComments() map[string]bool {
 	return known
 }
 
-// answerComments answers the comments that led to a publication, once each.
+// answerComments answers the comments that the agent has got, once each. When a merge step runs, it has worked on them.
 func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) error {
 	answered := map[string]bool{}
 	for _, e := range l.Journal.All(event.PullAnswered) {
