@@ -270,6 +270,7 @@ var programsOfGit = map[string]string{
 	"fetch":            "ssh, credential helpers, remote helpers: from the user's remotes; from a worktree, with the configuration of PlainGit",
 	"for-each-ref":     "",
 	"hash-object":      "filters: off by --no-filters, or without a path",
+	"lfs":              "credential helpers, transfer agents: from the user's configuration, to the user's remotes; .lfsconfig of the checkout names no programs",
 	"log":              "gpg.program, to verify the signature of a receipt: in the user's name; external diffs, textconv: off by --no-patch",
 	"ls-files":         "filters, with -m: see filters",
 	"lfs":              "git-lfs of the user, for a push that the user asked for: credential helpers and custom transfers of the configuration",

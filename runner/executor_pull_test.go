@@ -390,3 +390,17 @@ func TestPullTogether(t *testing.T) {
 	p.host.state.Checks[1].Status = forge.Passed
 	p.check(t, "ci: pull request #7: build failed on tip; ")
 }
+
+// The message with which a person approves the merge becomes that of the pull request first.
+func TestPullMessage(t *testing.T) {
+	p := newPulling()
+	p.host.state.Mergeable = forge.Clean
+	p.do(t)
+	p.host.calls = nil
+	_ = p.Append(event.Event{Type: event.ReviewAnswered, Path: "land#1"}, event.MergeDecision{Approved: true, By: "ann", Tree: "t1", Message: "Better\n\nBecause."})
+	p.check(t, "ok: landed m1 on refs/heads/main")
+	p.called(t, "publish tip [tip] Better", "merge tip")
+	if !strings.HasPrefix(p.host.text, "Because.\n\n") {
+		t.Error(p.host.text)
+	}
+}

@@ -458,8 +458,14 @@ func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Res
 	if e, ok := l.Journal.Last(event.PullPublished); ok {
 		since = e.Seq
 	}
-	if _, approved := l.evidence().Approval(l.Path, since); !approved && l.Approver == "" {
+	approval, approved := l.evidence().Approval(l.Path, since)
+	if !approved && l.Approver == "" {
 		return result, false, w
+	}
+	if approval.Message != "" { // the host takes the message of the merge from the pull request
+		if err := l.retitle(ctx, p.pr); err != nil {
+			return result, false, err
+		}
 	}
 	if err := l.Host.Merge(ctx, p.pr); err != nil {
 		w.Detail += "; the host did not merge it: " + oneline.Of(err.Error())
@@ -467,6 +473,14 @@ func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Res
 		return result, false, w
 	}
 	return result, true, nil
+}
+
+// retitle gives a pull request the present message of the change.
+func (l *Landing) retitle(ctx context.Context, pr event.PullRequest) error {
+	title, _, _ := strings.Cut(l.Work.Message(), "\n")
+	same := event.Landing{Target: pr.Target, Old: pr.Old, Tip: pr.Tip, Tree: pr.Tree}
+	_, err := l.Host.Publish(ctx, same, []string{pr.Tip}, title, l.text(same))
+	return err
 }
 
 // answerTo returns the answer to the i-th comment of a decision: the agent's own, or the summary of its work.

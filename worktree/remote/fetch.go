@@ -45,6 +45,9 @@ func (e *FetchError) Error() string {
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
+// ErrNoBranch means that a remote does not have a branch.
+var ErrNoBranch = errors.New("has no branch")
+
 // errNoUpstream means that a branch has no upstream to fetch.
 var errNoUpstream = errors.New("there is no remote for it")
 
@@ -85,7 +88,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 		return up, err
 	}
 	if up.Tip, _, _ = strings.Cut(listed, "\t"); !object.IsID(up.Tip) {
-		return up, fmt.Errorf("%s has no branch %s", source.remote, strings.TrimPrefix(source.ref, names.HeadsPrefix))
+		return up, fmt.Errorf("%s %w %s", source.remote, ErrNoBranch, strings.TrimPrefix(source.ref, names.HeadsPrefix))
 	}
 	before, err := r.Git().Ref(ctx, source.tracking)
 	if err != nil && !errors.Is(err, ref.ErrNoRef) {

@@ -5,12 +5,12 @@
 package pulls
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -133,9 +133,9 @@ func (f *Forge) retry(detail string) *runner.Wait {
 	return &runner.Wait{Reason: event.WaitMerge, Next: "resume", Detail: detail, Until: f.Now().Add(retryPause)}
 }
 
-// wait returns the wait of a session for a host that does not answer as it should. Other errors stay as they are.
+// wait returns the wait of a session for a host that does not answer as it should, or the error of one that refuses.
 func (f *Forge) wait(l location, err error) error {
-	w := f.retry(orLocal(l.Host) + ": " + oneline.Of(f.Hide(err.Error())))
+	w := f.retry(orLocal(l.Host) + ": " + forge.ClipLine(f.Hide(err.Error())))
 	switch {
 	case errors.Is(err, pluginerr.ErrLogin):
 		w.Command = "gh auth login --hostname " + shellword.Word(l.Host)
@@ -143,10 +143,10 @@ func (f *Forge) wait(l location, err error) error {
 			w.Command = "coven plugins info forge " + shellword.Word(l.plugin)
 		}
 	case errors.Is(err, pluginerr.ErrTransient), errors.Is(err, pluginerr.ErrGone), errors.Is(err, context.DeadlineExceeded):
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
-		return &runner.RefusedError{Reason: w.Detail}
-	default:
+	case errors.Is(err, context.Canceled):
 		return err
+	default:
+		return &runner.RefusedError{Reason: w.Detail}
 	}
 	return w
 }
@@ -168,7 +168,7 @@ func (f *Forge) Publish(ctx context.Context, candidate event.Landing, branch str
 	calling, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	opened, err := client.Open(calling, forge.Request{
-		Repository: l.Repository, Head: branch, HeadPath: l.headPath, Base: l.base.Branch, Title: f.Hide(title), Text: f.Hide(text), Draft: f.Config.Draft,
+		Repository: l.Repository, Head: branch, HeadPath: l.headPath, Base: l.base.Branch, Title: titleOf(f.Hide(title), branch), Text: forge.ClipText(f.Hide(text)), Draft: f.Config.Draft,
 	})
 	if err != nil {
 		return event.PullRequest{}, f.wait(l, fmt.Errorf("the pull request was not opened: %w", err))
@@ -185,6 +185,14 @@ func (f *Forge) Publish(ctx context.Context, candidate event.Landing, branch str
 		Number: opened.Number, URL: opened.URL, Target: candidate.Target, Remote: l.push, Branch: branch, Base: l.base.Branch,
 		Tip: candidate.Tip, Tree: candidate.Tree, Old: candidate.Old,
 	}, err
+}
+
+// maxTitle limits the title of a pull request, in characters. GitHub permits 256.
+const maxTitle = 250
+
+// titleOf returns a title as hosts accept it.
+func titleOf(title, branch string) string {
+	return cmp.Or(oneline.Clip(forge.ClipLine(title), maxTitle), branch)
 }
 
 // push pushes a commit to a branch.
@@ -438,7 +446,7 @@ func (f *Forge) Rerun(ctx context.Context, of event.PullRequest, check forge.Che
 // Reply answers a comment.
 func (f *Forge) Reply(ctx context.Context, of event.PullRequest, comment, text string) error {
 	return f.act(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
-		return client.Reply(ctx, l.Repository, forge.Reply{Number: of.Number, Comment: comment, Text: f.Hide(text)})
+		return client.Reply(ctx, l.Repository, forge.Reply{Number: of.Number, Comment: comment, Text: forge.ClipText(f.Hide(text))})
 	})
 }
 

@@ -407,3 +407,37 @@ func TestUnversioned(t *testing.T) {
 		t.Error("the session is not continued after the host has answered")
 	}
 }
+
+// A host that refuses is the result of the step, and a title is one that hosts accept.
+func TestRefused(t *testing.T) {
+	b := newBench(t)
+	tip := git(t, b.dir, "rev-parse", "HEAD")
+	publish := func(title string) error {
+		_, err := b.Publish(t.Context(), event.Landing{Target: "refs/remotes/origin/main", Tip: tip, Tree: "t"}, "coven/t", nil, title, strings.Repeat("x", 1<<20))
+		return err
+	}
+	refused, wait := (*runner.RefusedError)(nil), (*runner.Wait)(nil)
+	b.host.err = errors.New("422 token-secret\x1b[31m")
+	if err := publish("x"); !errors.As(err, &refused) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%v", err)
+	}
+	b.host.err = pluginerr.ErrLogin
+	if err := publish("x"); !errors.As(err, &wait) || wait.Command == "" || !wait.Until.Equal(b.now.Add(retryPause)) {
+		t.Errorf("%v", err)
+	}
+	b.host.err = context.Canceled
+	if err := publish("x"); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	b.host.err, b.host.opened = nil, nil
+	for _, title := range []string{"", strings.Repeat("\u00e9", 300), "a\nb\x1b"} {
+		if err := publish(title); err != nil {
+			t.Error(err)
+		}
+	}
+	for i, want := range []string{"coven/t", strings.Repeat("\u00e9", 249) + "…", "a b"} {
+		if r := b.host.opened[i]; !strings.HasPrefix(r.Title, want) || len([]rune(r.Title)) > 250 || strings.Contains(r.Title, "\x1b") || len(r.Text) > forge.MaxText {
+			t.Errorf("%q, %d bytes", r.Title, len(r.Text))
+		}
+	}
+}

@@ -2,9 +2,11 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/remote"
 )
@@ -16,7 +18,14 @@ const fetchTime = time.Minute
 func PullTarget(ctx context.Context, repo *worktree.Repo, branch string) (worktree.Target, error) {
 	up, err := remote.FetchUpstream(ctx, repo, branch, fetchTime)
 	if err != nil {
-		return worktree.Target{}, exit.Usagef("git remote add origin URL", "a pull request needs the upstream of %s: %w", branch, err)
+		next := "git remote add origin URL"
+		switch {
+		case errors.Is(err, remote.ErrNoBranch):
+			next = "git push --set-upstream " + shellword.Word(up.Remote) + " " + shellword.Word(branch)
+		case up.Remote != "":
+			next = "git fetch " + shellword.Word(up.Remote)
+		}
+		return worktree.Target{}, exit.Usagef(next, "a pull request needs the upstream of %s: %w", branch, errors.Unwrap(err))
 	}
 	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
 }
