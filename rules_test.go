@@ -273,7 +273,6 @@ var programsOfGit = map[string]string{
 	"lfs":              "credential helpers, transfer agents: from the user's configuration, to the user's remotes; .lfsconfig of the checkout names no programs",
 	"log":              "gpg.program, to verify the signature of a receipt: in the user's name; external diffs, textconv: off by --no-patch",
 	"ls-files":         "filters, with -m: see filters",
-	"lfs":              "git-lfs of the user, for a push that the user asked for: credential helpers and custom transfers of the configuration",
 	"ls-remote":        "ssh, credential helpers, remote helpers: to the user's remotes",
 	"ls-tree":          "",
 	"merge-base":       "",
