@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/coven-run/coven/internal/file/tempdir"
 )
 
 // A cache is a directory for downloads or build results of a tool.
@@ -120,7 +122,7 @@ func (s *Sandbox) forgetKept() (err error) {
 	entries, _ := os.ReadDir(dir) // there may be none
 	for _, entry := range entries {
 		if !slices.ContainsFunc(s.passed("", ""), func(c passedCache) bool { return c.name == entry.Name() }) {
-			err = errors.Join(err, removeAll(filepath.Join(dir, entry.Name())))
+			err = errors.Join(err, tempdir.Remove(filepath.Join(dir, entry.Name())))
 		}
 	}
 	return err

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coven-run/coven/internal/file/tempdir"
 	"github.com/coven-run/coven/internal/process/overlay"
 )
 
@@ -56,7 +57,7 @@ func (l *layers) begin(caches []shownCache) (dirs []overlay.Dir, end func(), err
 	for _, c := range caches {
 		d, err := c.in(layer, baseOf(l.dir, c.key))
 		if err != nil {
-			return nil, nil, errors.Join(fmt.Errorf("prepare the cache %s: %w", c.user, err), removeAll(layer))
+			return nil, nil, errors.Join(fmt.Errorf("prepare the cache %s: %w", c.user, err), tempdir.Remove(layer))
 		}
 		dirs = append(dirs, d)
 	}
@@ -82,7 +83,7 @@ func (l *layers) merge() {
 		for _, entry := range entries {
 			_ = mergeDir(filepath.Join(dir, entry.Name(), changesName), baseOf(l.dir, entry.Name()))
 		}
-		_ = removeAll(dir)
+		_ = tempdir.Remove(dir)
 		l.next = max(l.next, layer)
 	}
 }
@@ -122,7 +123,7 @@ func mergeEntry(from, to string, isDir bool) error {
 		return mergeDir(from, to)
 	}
 	if err == nil && (isDir || old.IsDir()) {
-		err = removeAll(to)
+		err = tempdir.Remove(to)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

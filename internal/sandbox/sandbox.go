@@ -21,6 +21,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/file/tempdir"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/process/overlay"
 	"github.com/coven-run/coven/internal/process/reads"
@@ -122,7 +123,7 @@ func Forget(cache, gitDir, name string) error {
 		return nil // the caches were below Temp
 	}
 	dir := cacheOf(cache, gitDir, name)
-	return errors.Join(removeAll(dir+LayersSuffix), removeAll(dir))
+	return errors.Join(tempdir.Remove(dir+LayersSuffix), tempdir.Remove(dir))
 }
 
 // Caches returns the directory with the caches of a repository's tasks, one directory for
@@ -370,18 +371,4 @@ func within(path string, dirs []string) bool {
 		rel, err := filepath.Rel(dir, path)
 		return err == nil && filepath.IsLocal(rel)
 	})
-}
-
-// removeAll removes a directory tree, including parts that programs made read-only.
-func removeAll(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, _ error) error {
-		if entry != nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) // RemoveAll reports leftovers
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

@@ -42,7 +42,7 @@ func New(parent string) (*Dir, error) {
 func (d *Dir) Path() string { return d.path }
 
 // Close removes the directory and everything in it.
-func (d *Dir) Close() error { return errors.Join(os.RemoveAll(d.path), d.lock.Close()) }
+func (d *Dir) Close() error { return errors.Join(Remove(d.path), d.lock.Close()) }
 
 // lockDir locks the directory. The lock file is locked before it gets its name, so that no
 // process sees it unlocked while its owner is alive.
@@ -62,7 +62,7 @@ func lockDir(path string) (*os.File, error) {
 
 // Sweep removes abandoned directories in parent. It ignores errors, because leftover
 // directories are harmless.
-func Sweep(parent string) { abandoned(parent, func(dir string) { _ = os.RemoveAll(dir) }) }
+func Sweep(parent string) { abandoned(parent, func(dir string) { _ = Remove(dir) }) }
 
 // Abandoned lists the abandoned directories in parent.
 func Abandoned(parent string) []string {
@@ -87,4 +87,18 @@ func abandoned(parent string, visit func(dir string)) {
 		}
 		_ = f.Close()
 	}
+}
+
+// Remove removes a directory with everything in it, including directories without write permission.
+func Remove(dir string) error {
+	if err := os.RemoveAll(dir); err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, entry os.DirEntry, _ error) error {
+		if entry != nil && entry.IsDir() {
+			_ = os.Chmod(path, 0o700) // RemoveAll reports leftovers
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
 }
