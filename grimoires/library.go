@@ -86,6 +86,13 @@ func NewLibrary(root, userDir string) *Library {
 	return &Library{append(l.sources, source{fsys: shipped, flat: true, label: func(string) string { return BuiltIn }})}
 }
 
+// Over returns a library in which the files of dir take precedence over those of l. dir has the layout of .coven. Its
+// files count as those of the project.
+func (l *Library) Over(dir string) *Library {
+	over := source{fsys: os.DirFS(dir), label: func(name string) string { return path.Join(".coven", name) }}
+	return &Library{append([]source{over}, l.sources...)}
+}
+
 // shipped returns the library of the grimoires and prompts that coven ships.
 func (l *Library) shipped() *Library { return &Library{l.sources[len(l.sources)-1:]} }
 

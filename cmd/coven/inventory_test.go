@@ -112,7 +112,7 @@ func cmdSignal(ts *testscript.TestScript, neg bool, args []string) {
 		"KILL": syscall.SIGKILL,
 	}[args[0]]
 	sent := 0
-	for _, p := range covens(ts.MkAbs(args[1]), "run", "resume", "gc") {
+	for _, p := range covens(ts.MkAbs(args[1]), "run", "resume", "gc", "grimoires") {
 		if number != 0 {
 			ts.Check(syscall.Kill(p.pid, number))
 			sent++

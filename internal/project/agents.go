@@ -24,7 +24,7 @@ func (p *Project) Agents() *agent.Registry {
 	places := []agent.Place{made(specialists), made(p.serverAgents()), users}
 	if p.Repo != nil {
 		inRepo := func(dir, source string) agent.Place {
-			return agent.Place{Root: p.Repo.Root, Dir: dir, Show: dir, Source: source}
+			return agent.Place{Root: p.definitions().Root, Dir: dir, Show: dir, Source: source}
 		}
 		claude, own := inRepo(".claude/agents", agent.SourceClaude), inRepo(".coven/agents", agent.SourceProject)
 		places = []agent.Place{made(specialists), made(p.serverAgents()), claude, users, own}

@@ -18,7 +18,7 @@ import (
 )
 
 // Environment provides the process state that an opened repository depends on. All fields
-// except Version and Stopped must be set.
+// except Version, Stopped and Cache must be set.
 type Environment struct {
 	Getenv  func(string) string
 	Environ func() []string
@@ -27,6 +27,7 @@ type Environment struct {
 	Self    func() (string, error) // the path of this executable
 	Version string                 // of coven
 	Stopped <-chan struct{}        // closed at the first interrupt; may be nil
+	Cache   string                 // replaces the user's cache directory; optional
 }
 
 // NewEnv returns the environment of this process. version is coven's version.
@@ -36,6 +37,9 @@ func NewEnv(version string) *Environment {
 
 // CacheDir returns coven's cache directory. It is empty if the environment has no home directory.
 func (e *Environment) CacheDir() string {
+	if e.Cache != "" {
+		return e.Cache
+	}
 	if dir := e.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coven")
 	}

@@ -31,7 +31,7 @@ func untrustedPaths(repo *worktree.Repo) (trust.UntrustedPaths, error) {
 
 // TrustStore returns the store of the user's trust decisions for this repository.
 func (p *Project) TrustStore() (*trust.Store, error) {
-	where, err := untrustedPaths(p.Repo)
+	where, err := untrustedPaths(p.definitions())
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func (p *Project) TrustStore() (*trust.Store, error) {
 }
 
 func (p *Project) storeFor(where trust.UntrustedPaths) *trust.Store {
-	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.Repo.GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
+	return trust.New(trust.Options{UserDir: p.Env.UserDir(), GitDir: p.definitions().GitDir, UntrustedPaths: where, Getenv: p.Env.Getenv, Stop: p.Env.Stopped})
 }
 
 // Registry returns the plugins that are available in this repository. Outside of a repository, these are
@@ -51,10 +51,10 @@ func (p *Project) Registry() (*pluginregistry.Registry, error) {
 	}
 	o := pluginregistry.Options{UserDir: p.Env.UserDir(), CacheDir: p.Env.CacheDir(), Path: p.Env.Getenv("PATH")}
 	if p.Repo != nil {
-		if o.UntrustedPaths, err = untrustedPaths(p.Repo); err != nil {
+		if o.UntrustedPaths, err = untrustedPaths(p.definitions()); err != nil {
 			return nil, err
 		}
-		o.Root, o.Store = p.Repo.Root, p.storeFor(o.UntrustedPaths)
+		o.Root, o.Store = p.definitions().Root, p.storeFor(o.UntrustedPaths)
 	}
 	for kind, names := range builtin.Names() {
 		for _, name := range names {

@@ -12,11 +12,11 @@ import (
 
 // Secrets reads the project's secrets. It fails if git does not ignore their file.
 func (p *Project) Secrets() (*secret.Store, error) {
-	if secret.Exists(p.Repo.Root) {
-		if err := worktree.EnsureCovenDir(p.Repo.Root); err != nil {
+	if secret.Exists(p.definitions().Root) {
+		if err := worktree.EnsureCovenDir(p.definitions().Root); err != nil {
 			return nil, err
 		}
-		ignored, err := p.Repo.Ignores(context.Background(), secret.File)
+		ignored, err := p.definitions().Ignores(context.Background(), secret.File)
 		if err != nil {
 			return nil, err
 		}
@@ -24,7 +24,7 @@ func (p *Project) Secrets() (*secret.Store, error) {
 			return nil, exit.Usagef("echo secrets.yaml >> .coven/.gitignore", "%s is not ignored by git: the next commit could publish it", secret.File)
 		}
 	}
-	return secret.Open(p.Repo.Root, p.Env.Getenv)
+	return secret.Open(p.definitions().Root, p.Env.Getenv)
 }
 
 // passedNames returns the names of the variables that processes inherit in addition to the default

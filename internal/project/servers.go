@@ -66,9 +66,9 @@ func (f mcpFile) path() string { return filepath.Join(f.dir, f.name) }
 // mcpFiles returns the files of MCP servers, in descending precedence.
 func (p *Project) mcpFiles() []mcpFile {
 	return []mcpFile{
-		{p.Repo.Root, filepath.Join(".coven", servers.File), true, false},
+		{p.definitions().Root, filepath.Join(".coven", servers.File), true, false},
 		p.userMCPFile(),
-		{p.Repo.Root, servers.PublicFile, true, true},
+		{p.definitions().Root, servers.PublicFile, true, true},
 	}
 }
 

@@ -14,7 +14,7 @@ func (p *Project) Skills() ([]skill.Skill, []skill.Problem) {
 	places := []skill.Place{{Dir: user, Show: user}}
 	if p.Repo != nil {
 		for _, dir := range []string{".claude/skills", "skills", ".coven/skills"} {
-			places = append(places, skill.Place{Root: p.Repo.Root, Dir: dir, Show: dir})
+			places = append(places, skill.Place{Root: p.definitions().Root, Dir: dir, Show: dir})
 		}
 	}
 	return skill.Load(places...)

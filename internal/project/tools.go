@@ -17,7 +17,7 @@ func (p *Project) Tools() (all map[string]grimoires.CommandTool, problems map[st
 	if p.Repo == nil {
 		return nil, nil
 	}
-	return command.Load(p.Repo.Root, isTaken)
+	return command.Load(p.definitions().Root, isTaken)
 }
 
 // ToolsOf returns the project's tools that the definitions name.

@@ -95,7 +95,7 @@ func (p *Project) isProject(name string) bool {
 	if err != nil || source == grimoires.BuiltIn {
 		return err != nil
 	}
-	where, err := untrustedPaths(p.Repo)
+	where, err := untrustedPaths(p.definitions())
 	return err != nil || !filepath.IsAbs(source) || where.Contains(source)
 }
 

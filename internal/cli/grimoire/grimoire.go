@@ -22,8 +22,8 @@ import (
 // NewGrimoires returns the command coven grimoires.
 func NewGrimoires(a *cli.App) *cobra.Command {
 	return cli.Group(&cobra.Command{
-		Use: "grimoires", Short: "List, show, validate, draw and test workflows",
-	}, newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a))
+		Use: "grimoires", Short: "List, show, validate, draw, test and backtest workflows",
+	}, newGrimoiresList(a), newGrimoiresShow(a), newGrimoiresValidate(a), newGrimoiresGraph(a), newGrimoiresTest(a), newGrimoiresBacktest(a))
 }
 
 // entryJSON is a grimoire as grimoires list --json prints it.
