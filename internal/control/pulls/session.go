@@ -168,6 +168,9 @@ func (s *Session) store(ctx context.Context, file *comments.File, of event.PullR
 		return file.Comments[i].ID
 	}
 	own := "host-" + oneline.Of(c.ID)
+	if !c.Trusted && len(file.Comments) >= comments.Max/2 {
+		return own // the rest is for people who may write
+	}
 	anchor, ok := s.anchor(ctx, of, c)
 	if !ok {
 		return own
