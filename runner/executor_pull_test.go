@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/plugins/arbiter"
 	"github.com/coven-run/coven/plugins/forge"
 	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -402,5 +403,72 @@ func TestPullMessage(t *testing.T) {
 	p.called(t, "publish tip [tip] Better", "merge tip")
 	if !strings.HasPrefix(p.host.text, "Because.\n\n") {
 		t.Error(p.host.text)
+	}
+}
+
+// Each comment is answered once, by the work that followed it, also if that changed nothing.
+func TestPullAnswers(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	ask := func(id string) {
+		p.host.state.Comments = append(p.host.state.Comments, pullrequest.Comment{Remote: id, ID: "c" + id, By: "@ann", Finding: reviewer.Finding{Severity: reviewer.Error, Message: "why?"}})
+		p.check(t, "revise: @ann asked for changes; ")
+		_ = p.Append(event.Event{Type: event.StepCompleted, Path: "revise@" + id + "/revise#1"}, event.Result{OK: true, Summary: "Answer " + id})
+		p.x, p.path = p.executor(), "revise@"+id+"/land#1"
+		p.x.Pulls = p.host
+		p.host.calls = nil
+	}
+	ask("1")
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "reply 1: Answer 1||The branch is now at tip.")
+	ask("2")
+	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "publish tip2 [tip] A title", "reply 2: Answer 2||The branch is now at tip2.")
+}
+
+// The text of a pull request has the checks that passed on exactly its tree, and the reviews.
+func TestPullText(t *testing.T) {
+	p := newPulling()
+	tree := p.landing.candidate.Tree
+	for _, r := range []event.Receipt{
+		{Command: "make test", Tree: tree}, {Command: "make test", Tree: tree}, {Command: "make lint", Tree: "old"}, {Command: "make `x`", Tree: tree, ExitCode: 1},
+	} {
+		_ = p.Append(event.Event{Type: event.CheckEnded}, r)
+	}
+	_ = p.Append(event.Event{Type: event.ReviewGiven}, event.Opinion{Tree: "old", Summary: "Fine\nwork", Opinion: arbiter.Opinion{Reviewer: "kind", Verdict: reviewer.Pass}})
+	p.do(t)
+	if want := "- `make test` passed in 0s\n\n### Reviews\n\n- kind: pass, before later changes: Fine work\n"; strings.Count(p.host.text, "make") != 1 || !strings.Contains(p.host.text, want) {
+		t.Errorf("%s\nwant\n%s", p.host.text, want)
+	}
+}
+
+// coven merges only what is open and can be merged, and brings a branch up to date that must contain the tip of its base. A state is recorded if a check
+// has changed.
+func TestPullMergeable(t *testing.T) {
+	p := newPulling()
+	p.x.Approve = "--auto-approve"
+	p.host.state.State = forge.Queued
+	p.host.state.Mergeable = forge.Clean
+	p.do(t)
+	p.host.state.State = forge.Open
+	for _, m := range []forge.Mergeable{forge.Unknown, forge.Blocked} {
+		p.host.state.Mergeable = m
+		p.do(t)
+	}
+	p.called(t, "publish tip [] A title")
+	before := p.count(event.PullSeen)
+	p.host.state.Checks = []forge.Check{checkOf("a", forge.Passed, true)}
+	if p.do(t); p.count(event.PullSeen) != before+1 {
+		t.Error("the result of a check is not recorded")
+	}
+	p.landing.candidate.Tip, p.workspace.tips = "tip2", []string{"tip", "tip2"}
+	p.host.state.Mergeable = forge.Behind
+	p.do(t)
+	p.called(t, "publish tip2 [tip] A title")
+	p.host.state.Mergeable, p.host.notMerged = forge.Clean, errors.New("not now")
+	_, err := p.x.pull(t.Context(), mergeCall(engine.MergeInput{Strategy: engine.PullRequest}))
+	if wait := (*Wait)(nil); !errors.As(err, &wait) || wait.Until.IsZero() {
+		t.Errorf("%v: it never tries again", err)
 	}
 }

@@ -32,12 +32,17 @@ type host struct {
 	err    error
 	opened []forge.Request
 	acts   []string
+
+	unnumbered bool // opens pull requests without a number
 }
 
 func (h *host) Forge(context.Context, string) (forge.Forge, error) { return h, nil }
 
 func (h *host) Open(_ context.Context, r forge.Request) (forge.PullRequest, error) {
 	h.opened = append(h.opened, r)
+	if h.unnumbered {
+		return forge.PullRequest{}, h.err
+	}
 	return forge.PullRequest{Number: 7, URL: "http://host/7"}, h.err
 }
 
@@ -439,5 +444,70 @@ func TestRefused(t *testing.T) {
 		if r := b.host.opened[i]; !strings.HasPrefix(r.Title, want) || len([]rune(r.Title)) > 250 || strings.Contains(r.Title, "\x1b") || len(r.Text) > forge.MaxText {
 			t.Errorf("%q, %d bytes", r.Title, len(r.Text))
 		}
+	}
+}
+
+// A person does not wait for the next poll. A host that knows nothing newer is believed, but is asked for the complete state after coven's own changes.
+func TestAskedNow(t *testing.T) {
+	b := newBench(t)
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
+	if _, err := b.State(t.Context(), pr(1)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, false)
+	if _, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, true); b.host.polls != 2 {
+		t.Errorf("%d polls", b.host.polls)
+	}
+	_ = b.Ask(t.Context(), pr(1))
+	delete(b.host.pulls, 1) // it reports nothing
+	if s, err := b.State(t.Context(), pr(1)); err != nil || s.State != forge.Open || b.host.asked[2].Known[0].Version != "" {
+		t.Errorf("%+v, %v, asked %+v", s, err, b.host.asked[2])
+	}
+	if _, err := b.Changed(t.Context(), nil, true); err != nil || b.host.polls != 3 {
+		t.Errorf("%v, %d polls without a pull request", err, b.host.polls)
+	}
+}
+
+// The plugin of a host is known by its name, and the branch of a fork has its path.
+func TestLocate(t *testing.T) {
+	b := newBench(t)
+	b.Config = config.Forge{Push: "fork"}
+	git(t, b.dir, "remote", "set-url", "origin", "https://github.com/o/r.git")
+	for url, want := range map[string]string{"git@github.com:me/r": "me/r", "https://github.com/o/r": ""} {
+		git(t, b.dir, "config", "remote.fork.url", url)
+		if l, err := b.locate(t.Context(), pr(1).Target); err != nil || l.plugin != "github" || l.Path != "o/r" || l.push != "fork" || l.headPath != want {
+			t.Errorf("%s: %+v, %v", url, l, err)
+		}
+	}
+}
+
+// A push that can succeed later is tried again, and a refused one is not. A pull request without a number is none.
+func TestPushFailures(t *testing.T) {
+	b := newBench(t)
+	tip := git(t, b.dir, "rev-parse", "HEAD")
+	origin := git(t, b.dir, "config", "remote.origin.url")
+	publish := func() error {
+		_, err := b.Publish(t.Context(), event.Landing{Target: "refs/remotes/origin/main", Tip: tip, Tree: "t"}, "coven/t", nil, "x", "y")
+		return err
+	}
+	refused, wait := (*runner.RefusedError)(nil), (*runner.Wait)(nil)
+	git(t, b.dir, "remote", "set-url", "origin", "http://127.0.0.1:1/o/r.git")
+	if err := publish(); !errors.As(err, &wait) || !wait.Until.Equal(b.now.Add(retryPause)) {
+		t.Errorf("%v", err)
+	}
+	git(t, b.dir, "remote", "set-url", "origin", origin)
+	hook := filepath.Join(origin, "hooks", "pre-receive")
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho protected token-secret >&2; exit 1\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := publish(); !errors.As(err, &refused) || strings.Contains(refused.Reason, "secret") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Remove(hook); err != nil {
+		t.Fatal(err)
+	}
+	b.host.unnumbered = true
+	if err := publish(); err == nil {
+		t.Error("a pull request without a number")
 	}
 }
