@@ -243,6 +243,9 @@ func TestPullRedTogether(t *testing.T) {
 	p.host.cannot = pluginerr.ErrUnsupported
 	p.host.state.Checks = []forge.Check{checkOf("build", forge.Passed, false)}
 	p.do(t)
+	p.workspace.tips, p.landing.candidate.Tip = []string{"tip1"}, "tip1"
+	p.host.state.Checks = nil // no check says that this one is green
+	p.do(t)
 	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
 	p.workspace.differ = map[string][]string{"tip tip2": {"a.go", "b.go"}}
 	p.host.state.Checks = []forge.Check{checkOf("build", forge.Failed, false), checkOf("lint", forge.Pending, false)}
@@ -462,13 +465,27 @@ func TestPullMergeable(t *testing.T) {
 	if p.do(t); p.count(event.PullSeen) != before+1 {
 		t.Error("the result of a check is not recorded")
 	}
-	p.landing.candidate.Tip, p.workspace.tips = "tip2", []string{"tip", "tip2"}
+	p.landing.candidate.Tip = "tip2"
 	p.host.state.Mergeable = forge.Behind
 	p.do(t)
+	p.workspace.tips = []string{"tip2"}
 	p.called(t, "publish tip2 [tip] A title")
 	p.host.state.Mergeable, p.host.notMerged = forge.Clean, errors.New("not now")
 	_, err := p.x.pull(t.Context(), mergeCall(engine.MergeInput{Strategy: engine.PullRequest}))
 	if wait := (*Wait)(nil); !errors.As(err, &wait) || wait.Until.IsZero() {
 		t.Errorf("%v: it never tries again", err)
+	}
+}
+
+// A commit on which a check passed first and failed then is not the green one.
+func TestPullRedAgain(t *testing.T) {
+	p := newPulling()
+	p.host.cannot = pluginerr.ErrUnsupported
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Passed, true)}
+	p.do(t)
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Failed, true)}
+	r, err := p.x.pull(t.Context(), mergeCall(engine.MergeInput{Strategy: engine.PullRequest}))
+	if err != nil || strings.Contains(r.Output, "All checks passed") || r.ErrorType != event.ErrorCI {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

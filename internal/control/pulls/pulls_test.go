@@ -33,6 +33,7 @@ type host struct {
 	opened []forge.Request
 	acts   []string
 
+	moved      string
 	unnumbered bool // opens pull requests without a number
 }
 
@@ -54,7 +55,7 @@ func (h *host) Poll(_ context.Context, q forge.Query) (forge.Report, error) {
 	if h.err != nil {
 		return forge.Report{}, h.err
 	}
-	report := forge.Report{Version: fmt.Sprint("v", h.polls), Limit: h.limit}
+	report := forge.Report{Version: fmt.Sprint("v", h.polls), Limit: h.limit, Moved: h.moved}
 	for _, k := range q.Known {
 		if p, ok := h.pulls[k.Number]; ok && (p.Version == "" || p.Version != k.Version) {
 			report.Changed = append(report.Changed, p)
@@ -64,7 +65,7 @@ func (h *host) Poll(_ context.Context, q forge.Query) (forge.Report, error) {
 }
 
 func (h *host) Log(context.Context, forge.Repository, forge.Check, int) (string, error) {
-	return "a token-secret in a log", nil
+	return strings.Repeat("x", 20<<10) + "a token-secret in a log", nil
 }
 
 func (h *host) Rerun(_ context.Context, _ forge.Repository, c forge.Check) error {
@@ -210,7 +211,7 @@ func TestDamagedStore(t *testing.T) {
 	if _, err := b.State(t.Context(), pr(1)); err != nil {
 		t.Fatal(err)
 	}
-	for _, damage := range []string{"", "{", "[]", `{"v":2}`, `{"v":1,"pulls":{"1":null}}`, `{"v":1,"repository":{"host":"else","path":"a/b"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}`} {
+	for _, damage := range []string{"", "{", "[]", `{"v":2,"repositories":[{"repository":{"host":"","path":"o/r"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}]}`, `{"v":1,"pulls":{"1":null}}`, `{"v":1,"repository":{"host":"else","path":"a/b"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}`} {
 		if err := os.WriteFile(filepath.Join(b.Repo.Root, Dir, File), []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +249,7 @@ func TestStale(t *testing.T) {
 	if got := state(); !strings.Contains(got, "limit") || b.host.polls != 3 {
 		t.Error("the limit is ignored: " + got)
 	}
-	if text, err := b.Log(t.Context(), pr(1), forge.Check{}); err != nil || text != "a *** in a log" {
+	if text, err := b.Log(t.Context(), pr(1), forge.Check{}); err != nil || len(text) > 16<<10 || !strings.HasSuffix(text, "xa *** in a log") {
 		t.Errorf("%q, %v", text, err)
 	}
 	if _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply ***"}) {
@@ -458,12 +459,20 @@ func TestAskedNow(t *testing.T) {
 	if _, _ = b.Changed(t.Context(), []event.PullRequest{pr(1)}, true); b.host.polls != 2 {
 		t.Errorf("%d polls", b.host.polls)
 	}
+	b.host.moved = "new/name"
+	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}, true); err == nil || !strings.Contains(err.Error(), "moved to new/name") {
+		t.Errorf("%v", err)
+	}
+	b.host.moved = "o/r"
+	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}, true); err != nil {
+		t.Error(err)
+	}
 	_ = b.Ask(t.Context(), pr(1))
 	delete(b.host.pulls, 1) // it reports nothing
-	if s, err := b.State(t.Context(), pr(1)); err != nil || s.State != forge.Open || b.host.asked[2].Known[0].Version != "" {
-		t.Errorf("%+v, %v, asked %+v", s, err, b.host.asked[2])
+	if s, err := b.State(t.Context(), pr(1)); err != nil || s.State != forge.Open || b.host.asked[4].Known[0].Version != "" {
+		t.Errorf("%+v, %v, asked %+v", s, err, b.host.asked[4])
 	}
-	if _, err := b.Changed(t.Context(), nil, true); err != nil || b.host.polls != 3 {
+	if _, err := b.Changed(t.Context(), nil, true); err != nil || b.host.polls != 5 {
 		t.Errorf("%v, %d polls without a pull request", err, b.host.polls)
 	}
 }
