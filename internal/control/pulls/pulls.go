@@ -389,7 +389,7 @@ func (f *Forge) changedIn(ctx context.Context, l location, of []event.PullReques
 	case s.Problem != "":
 		return changed, exit.Failedf("coven resume", "%s: %s", orLocal(l.Host), oneline.Of(s.Problem))
 	case s.Moved != "":
-		return changed, exit.Failedf("git remote set-url "+shellword.Word(l.base.Remote)+" URL", "%s: the repository %s is now %s", l.Host, l.Path, oneline.Of(s.Moved))
+		return changed, exit.Failedf("git remote set-url "+shellword.Word(l.base.Remote)+" URL", "%s: the repository %s is now %s", orLocal(l.Host), l.Path, oneline.Of(s.Moved))
 	}
 	return changed, nil
 }

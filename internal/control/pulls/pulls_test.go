@@ -297,7 +297,7 @@ func TestPublish(t *testing.T) {
 
 // The branches of a fork are pushed to it, and the pull request names it. A remote without a host, and a host without a plugin, are usage errors
 // that name the setting.
-func TestLocate(t *testing.T) {
+func TestPushToFork(t *testing.T) {
 	b := newBench(t)
 	fork := filepath.Join(filepath.Dir(b.dir), "fork.git")
 	git(t, filepath.Dir(b.dir), "init", "-q", "--bare", "fork.git")
@@ -460,7 +460,7 @@ func TestAskedNow(t *testing.T) {
 		t.Errorf("%d polls", b.host.polls)
 	}
 	b.host.moved = "new/name"
-	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}, true); err == nil || !strings.Contains(err.Error(), "moved to new/name") {
+	if _, err := b.Changed(t.Context(), []event.PullRequest{pr(1)}, true); err == nil || !strings.Contains(err.Error(), "the repository o/r is now new/name") {
 		t.Errorf("%v", err)
 	}
 	b.host.moved = "o/r"
