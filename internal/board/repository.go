@@ -102,7 +102,7 @@ func (r *Repository) All() ([]Card, error) {
 	return cards, nil
 }
 
-// Charges returns what agents used at or after a time, without damaged sessions.
+// Charges returns the usage of agents at or after a time, without damaged sessions.
 func (r *Repository) Charges(since time.Time) ([]spending.Charge, error) {
 	all, broken := r.Project.Ledger.Since(since)
 	_, err := session.DamagedIn(broken)

@@ -32,7 +32,7 @@ func (p *Project) WhyReady(ctx context.Context, id string) (reason, next string,
 	return "ready to run", "coven run " + shellword.Word(id), err
 }
 
-// raiseToday returns the command that raises the budget for each day above what was used today.
+// raiseToday returns the command that raises the budget for each day above the usage of today.
 func (p *Project) raiseToday(ctx context.Context) string {
 	day, err := p.Ledger.Today()
 	if err != nil {

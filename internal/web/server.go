@@ -33,7 +33,7 @@ type Source interface {
 	Cards() ([]board.Card, error)
 	// All returns the cards of all sessions, the newest first.
 	All() ([]board.Card, error)
-	// Charges returns what agents used at or after a time, without damaged sessions.
+	// Charges returns the usage of agents at or after a time, without damaged sessions.
 	Charges(since time.Time) ([]spending.Charge, error)
 	// Today returns the budget of the repository for today, with its usage. Without a limit, the usage is unknown.
 	Today() (budget.Day, error)

@@ -5,7 +5,6 @@ package pullrequest
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/plugins/forge"
-	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/plugins/reviewer"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/runner/evidence"
@@ -254,14 +252,6 @@ func (l *Landing) warned(text string) bool {
 	return slices.ContainsFunc(l.Journal.All(event.Warning), func(e event.Event) bool { return event.As[event.Text](e).Text == text })
 }
 
-// sawFailed reports whether a check was seen to fail on a commit.
-func (l *Landing) sawFailed(name, head string) bool {
-	failed := event.PullCheck{Name: name, Head: head, Status: string(forge.Failed)}
-	return slices.ContainsFunc(l.Journal.All(event.PullSeen), func(e event.Event) bool {
-		return slices.Contains(event.As[event.PullState](e).Checks, failed)
-	})
-}
-
 // mergedUpstream records that the pull request was merged.
 func (l *Landing) mergedUpstream(p published) (event.Result, error) {
 	landing := event.Landing{Target: cmp.Or(p.Target, p.pr.Target), Old: p.pr.Old, New: p.Commit, Tree: p.Tree, Strategy: engine.PullRequest, Tip: p.pr.Tip}
@@ -297,152 +287,6 @@ func (l *Landing) waitForHead(p published) *Wait {
 	}
 	w.Detail += "; coven does not touch it any more"
 	return w
-}
-
-// maxComments limits the comments that an agent gets at once.
-const maxComments = 50
-
-// comments returns the result that asks the agent for the changes that comments on the pull request request. ok is false if there are none.
-func (l *Landing) comments(state State) (result event.Result, ok bool, err error) {
-	answer := event.MergeDecision{}
-	var authors []string
-	known := l.sentComments()
-	for _, comment := range state.Comments {
-		if known[comment.Remote] {
-			continue
-		}
-		if len(answer.Changes) == maxComments {
-			break // the others follow when these are answered
-		}
-		answer.Changes = append(answer.Changes, comment.Finding)
-		answer.Remote = append(answer.Remote, comment.Remote)
-		answer.Comments = append(answer.Comments, comment.ID)
-		if !slices.Contains(authors, comment.By) {
-			authors = append(authors, comment.By)
-		}
-	}
-	if len(answer.Changes) == 0 {
-		return result, false, nil
-	}
-	answer.By = strings.Join(authors, ", ")
-	if err := l.emit(event.ReviewAnswered, answer); err != nil {
-		return result, false, err
-	}
-	return l.Work.Revision()
-}
-
-// sentComments returns the IDs of the comments on the host that the agent has got.
-func (l *Landing) sentComments() map[string]bool {
-	known := map[string]bool{}
-	for _, e := range l.Journal.All(event.ReviewAnswered) {
-		for _, id := range event.As[event.MergeDecision](e).Remote {
-			known[id] = true
-		}
-	}
-	return known
-}
-
-// answerComments answers the comments that the agent has got, once each. When a merge step runs, it has worked on them.
-func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) error {
-	answered := map[string]bool{}
-	for _, e := range l.Journal.All(event.PullAnswered) {
-		answered[event.As[event.PullAnswer](e).Comment] = true
-	}
-	for _, e := range l.Journal.All(event.ReviewAnswered) {
-		decision := event.As[event.MergeDecision](e)
-		for i, id := range decision.Remote {
-			if id == "" || answered[id] {
-				continue
-			}
-			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}
-			if err := l.Host.Reply(ctx, pr, id, answer.Text); err != nil {
-				if text := "a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error()); !l.warned(text) {
-					if err := l.warn(text); err != nil {
-						return err
-					}
-				}
-				continue
-			}
-			if err := l.emit(event.PullAnswered, answer); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// failedCheck returns the result for a check that has failed. Its first failure on a commit runs it again, because coven's own checks
-// have passed there.
-func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, error) {
-	failed := p.failed()
-	if len(failed) == 0 {
-		return event.Result{}, nil
-	}
-	if again, err := l.rerun(ctx, p, failed); err != nil {
-		return event.Result{}, err
-	} else if len(again) > 0 {
-		text := " failed and runs again, to see whether it is flaky"
-		if len(again) > 1 {
-			text = " failed and run again, to see whether they are flaky"
-		}
-		return event.Result{}, &Wait{Reason: event.WaitCI, Next: "resume", Detail: pullName(p.pr) + ": " + strings.Join(again, ", ") + text}
-	}
-	if p.pending() > 0 {
-		return event.Result{}, nil // others may fail, too, and are fixed together
-	}
-	result := event.Result{ErrorType: event.ErrorCI}
-	for _, check := range failed {
-		log, err := l.Host.Log(ctx, check)
-		if err != nil {
-			log = "Its log could not be read: " + oneline.Of(err.Error())
-		}
-		result.Output += fmt.Sprintf("%s failed on the host of the pull request. %s\n%s\n", check.Name, check.Summary, strings.TrimSpace(log))
-	}
-	since, err := l.sinceGreen(ctx, p)
-	result.Output += since
-	result.Error = fmt.Sprintf("%s: %s failed on %s", pullName(p.pr), names(failed), short(p.Head))
-	return result, err
-}
-
-// rerun runs failed checks again that have not run again on this commit, and returns their names.
-func (l *Landing) rerun(ctx context.Context, p published, failed []forge.Check) (again []string, err error) {
-	for _, check := range failed {
-		rerun := event.PullCheck{Name: check.Name, Head: p.Head, Status: string(forge.Failed)}
-		if slices.ContainsFunc(l.Journal.All(event.PullRerun), func(e event.Event) bool { return event.As[event.PullCheck](e) == rerun }) {
-			continue
-		}
-		if err := l.emit(event.PullRerun, rerun); err != nil { // first: it must not run again and again
-			return again, err
-		}
-		switch err := l.Host.Rerun(ctx, check); {
-		case err == nil:
-			again = append(again, oneline.Of(check.Name))
-		case !errors.Is(err, pluginerr.ErrUnsupported):
-			if err := l.warn(check.Name + " does not run again: " + oneline.Of(err.Error())); err != nil {
-				return again, err
-			}
-		}
-	}
-	return again, nil
-}
-
-// sinceGreen names the files that have changed since the last commit on which all checks passed on the host.
-func (l *Landing) sinceGreen(ctx context.Context, p published) (string, error) {
-	green := ""
-	for _, e := range l.Journal.All(event.PullSeen) {
-		seen := event.As[event.PullState](e)
-		if len(seen.Checks) > 0 && !slices.ContainsFunc(seen.Checks, func(c event.PullCheck) bool { return c.Status != string(forge.Passed) }) {
-			green = seen.Head
-		}
-	}
-	if green == "" || green == p.Head {
-		return "", nil
-	}
-	files, err := l.Work.Changed(ctx, green, p.Head)
-	if err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("All checks passed on %s. Changed since then: %s\n", short(green), oneline.List(files)), nil
 }
 
 // mergePause is how long coven waits before it tries again to merge.
@@ -481,24 +325,6 @@ func (l *Landing) retitle(ctx context.Context, pr event.PullRequest) error {
 	same := event.Landing{Target: pr.Target, Old: pr.Old, Tip: pr.Tip, Tree: pr.Tree}
 	_, err := l.Host.Publish(ctx, same, []string{pr.Tip}, title, l.text(same))
 	return err
-}
-
-// answerTo returns the answer to the i-th comment of a decision: the agent's own, or the summary of its work.
-func (l *Landing) answerTo(asked event.Event, decision event.MergeDecision, i int, pr event.PullRequest) string {
-	text := ""
-	for _, e := range l.Journal.All(event.StepCompleted) {
-		result := event.As[event.Result](e)
-		if e.Seq < asked.Seq || !event.IsRevise(e.Path) {
-			continue
-		}
-		answers, _ := result.Outputs["answers"].(map[string]any)
-		if own, ok := answers[decision.Comments[i]].(string); ok {
-			text = own
-		} else if text == "" {
-			text = result.Summary
-		}
-	}
-	return strings.TrimSpace(text + "\n\nThe branch is now at " + short(pr.Tip) + ".")
 }
 
 func (l *Landing) evidence() evidence.Evidence { return evidence.Evidence{Journal: l.Journal} }

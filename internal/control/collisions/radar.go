@@ -137,7 +137,7 @@ func (r *Radar) compare(ctx context.Context) error {
 // maxResults limits the remembered results.
 const maxResults = 10_000
 
-// forget removes what is known of sessions without a claim.
+// forget removes the predictions of sessions without a claim.
 func (r *Radar) forget(claims []claim.Held) {
 	over := func(id string) bool {
 		return !slices.ContainsFunc(claims, func(held claim.Held) bool { return held.Session == id })

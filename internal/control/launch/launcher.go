@@ -53,7 +53,7 @@ type Launcher struct {
 	Approvals *Approvals
 	Search    Search
 	Prices    budget.Prices
-	// Today returns the budget of the repository for today, with what all sessions have used.
+	// Today returns the budget of the repository for today, with the usage of all sessions.
 	Today func() (budget.Day, error)
 }
 

@@ -325,7 +325,7 @@ func (f *Forge) ask(ctx context.Context, l location, query forge.Query) (forge.R
 	return report, err
 }
 
-// pause returns how long to wait before the next question, so that coven uses at most half of what is left of the account's limit.
+// pause returns how long to wait before the next question, so that coven uses at most half of the rest of the account's limit.
 func pause(limit forge.Limit, now time.Time) time.Duration {
 	left := limit.Reset.Sub(now)
 	if limit.Cost <= 0 || limit.Total <= 0 || left <= 0 {

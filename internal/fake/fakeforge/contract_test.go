@@ -24,7 +24,7 @@ func run(t *testing.T, env []string, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// The real gh reads from the fake what the plugin github has made. gh speaks http only to github.localhost, which it reaches through the
+// The real gh reads pull requests of the plugin github from the fake. gh speaks http only to github.localhost, which it reaches through the
 // fake as its proxy.
 func TestGH(t *testing.T) {
 	if _, err := exec.LookPath("gh"); err != nil {

@@ -62,7 +62,7 @@ func (r *Routes) answer(w http.ResponseWriter, answer any, body map[string]any) 
 func (r *Routes) Close() { r.server.Close() }
 
 // Set sets the answer to a method and an escaped path: a status, a text, a function of the request's body, or anything else as
-// JSON. Further pages of a list have ?page=N after the path. What has no answer does not exist.
+// JSON. Further pages of a list have ?page=N after the path. Other paths do not exist.
 func (r *Routes) Set(name string, answer any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

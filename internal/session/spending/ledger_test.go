@@ -90,7 +90,7 @@ func TestDay(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	// It sees what other processes have written since.
+	// It sees later charges of other processes.
 	journal(t, root, "running", at(13)[0], at(14, 15), time.Time{})
 	if d, _ := l.Today(); d.Used.USD != 6 {
 		t.Errorf("%+v", d)

@@ -83,7 +83,7 @@ func On(day time.Time, all []Charge) []Charge {
 	return slices.DeleteFunc(slices.Clone(all), func(c Charge) bool { return keyOf(c, "day") != day.Local().Format(time.DateOnly) })
 }
 
-// Today returns the budget for today, with what all sessions have used in US dollars and tokens. Damaged sessions do not count.
+// Today returns the budget for today, with the usage of all sessions in US dollars and tokens. Damaged sessions do not count.
 // Without a limit, or on a nil Ledger, nothing is read.
 func (l *Ledger) Today() (budget.Day, error) {
 	if l == nil {

@@ -137,7 +137,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A poll returns what has changed, once.
+// A poll returns each change once.
 func TestPoll(t *testing.T) {
 	p := newPlace(t)
 	pull := p.opened()

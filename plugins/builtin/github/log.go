@@ -155,7 +155,7 @@ var marks = lazyregexp.New(`^##\[(?:group|endgroup|command|debug|section|error|w
 // maxLine is the number of bytes that are kept of a line of a log.
 const maxLine = 64 << 10
 
-// readLine returns the next line with its end, and skips what exceeds maxLine.
+// readLine returns the next line with its end. It cuts lines that are longer than maxLine.
 func readLine(r *bufio.Reader) (string, error) {
 	var line []byte
 	for {

@@ -263,7 +263,7 @@ func loadRules(version string) map[string]rules {
 	return all
 }
 
-// saveRules returns the version of a report. It leaves out what does not fit: that is read again.
+// saveRules returns the version of a report. Rules that do not fit are left out, and read again.
 func saveRules(all map[string]rules) string {
 	kept := map[string]rules{}
 	for _, branch := range slices.Sorted(maps.Keys(all)) {

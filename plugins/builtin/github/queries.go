@@ -41,7 +41,7 @@ func lightQuery(numbers []int) string {
 	return b.String()
 }
 
-// light is what the plugin itself reads of a light state.
+// light contains the fields of a light state that the plugin reads.
 type light struct {
 	BaseRefName string `json:"baseRefName"`
 }

@@ -62,7 +62,7 @@ func (p *pull) mergeable() forge.Mergeable {
 	return forge.Unknown
 }
 
-// needs names what is missing for the merge, besides checks.
+// needs names the missing requirements of the merge, besides checks.
 func (p *pull) needs(r rules) string {
 	var all []string
 	approvals, open := 0, 0
