@@ -35,11 +35,13 @@ var ErrCancelled = errors.New("cancelled")
 
 // Runner runs one task of one session.
 type Runner struct {
-	Task      string // task ID
-	Plan      *grimoires.Plan
-	Journal   *Journal
-	Tracker   tracker
-	Claims    claims
+	Task    string // task ID
+	Plan    *grimoires.Plan
+	Journal *Journal
+	Tracker tracker
+	Claims  claims
+	// Landed returns the commit with which another machine has landed the task, or "". own is the last commit that this session meant to land, or "".
+	Landed    func(ctx context.Context, own string) (commit string, err error)
 	Workspace workspace
 	Executor  *Executor
 }
@@ -66,12 +68,10 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	if err := r.emit(event.TaskClaimed, claim); err != nil {
 		return Outcome{}, err
 	}
-	out, err := r.enter(ctx)
-	if err == nil && out.Verdict == engine.Passed {
-		err = r.rehearse(ctx)
-	}
-	if err == nil && out.Verdict == engine.Passed {
-		out, err = r.steps(ctx)
+	landed, err := r.landedElsewhere(ctx)
+	out := engine.Outcome{Verdict: engine.Passed}
+	if err == nil && !landed {
+		out, err = r.work(ctx)
 	}
 	outcome, err := r.outcome(out, err)
 	if err != nil {
@@ -84,6 +84,31 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, r.stopped(err)
 	}
 	return outcome, nil
+}
+
+// landedElsewhere records the landing of the task on another machine, if there is one.
+func (r *Runner) landedElsewhere(ctx context.Context) (bool, error) {
+	if r.Landed == nil || r.closed() {
+		return false, nil
+	}
+	intent, _ := r.Journal.Last(event.LandIntended)
+	commit, err := r.Landed(ctx, event.As[event.Landing](intent).New)
+	if err != nil || commit == "" {
+		return false, err
+	}
+	return true, r.emit(event.LandDone, event.Landing{Target: r.Plan.Target, New: commit})
+}
+
+// work enters the worktree, and runs the steps there.
+func (r *Runner) work(ctx context.Context) (engine.Outcome, error) {
+	out, err := r.enter(ctx)
+	if err == nil && out.Verdict == engine.Passed {
+		err = r.rehearse(ctx)
+	}
+	if err == nil && out.Verdict == engine.Passed {
+		out, err = r.steps(ctx)
+	}
+	return out, err
 }
 
 // enter opens the worktree. If it is new, enter prepares it.

@@ -110,14 +110,6 @@ func (c *Controller) allToApprove(accept bool) (Approvals, error) {
 	return found, err
 }
 
-// sessionOf returns the session that a request is about.
-func (c *Controller) sessionOf(ctx context.Context, task string, seen session.View) (session.View, error) {
-	if seen.ID != "" {
-		return seen, nil
-	}
-	return c.Project.Find(ctx, task)
-}
-
 // checkPatch refuses an approval of a patch that the worktree no longer has.
 func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *string) error {
 	if patch == nil {

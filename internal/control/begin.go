@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/agents"
 	"github.com/coven-run/coven/internal/control/conversation"
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
@@ -33,11 +34,17 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	defer c.park()()
 	var stackedOn string
 	if plan.Grimoire.LandsByPullRequest() {
-		if target, stackedOn, err = c.pullTarget(ctx, item, target); err != nil {
-			return Outcome{}, err
-		}
-		plan.Target = target.Ref
+		target, stackedOn, err = c.pullTarget(ctx, item, target)
+	} else if o.Remote != "" {
+		target, err = workspace.RemoteTarget(ctx, c.Project.Repo, target.Branch, o.Remote)
 	}
+	if err == nil && o.Remote != "" {
+		err = handover.CheckFree(ctx, c.Project, o.Remote, item.Task.ID)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	plan.Target = target.Ref
 	base, err := baseOf(ctx, c.Project, target, o.Base)
 	if err != nil {
 		return Outcome{}, err
@@ -58,7 +65,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: upstream, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), StackedOn: stackedOn,
+		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), StackedOn: stackedOn, Remote: o.Remote,
 		Budget: plan.Grimoire.Budget.Amount,
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started, o.fork); err != nil {

@@ -148,6 +148,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 		Pass: c.Project.Config.Env.Pass, Task: id, Slug: session.Slug(info.Query), Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: event.BranchName(info.Target), Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt, NoSync: !c.Project.Config.Landing.Fsync, Allow: c.Project.Config.Landing.Allow, Link: c.Project.Config.Worktree.Link,
+		Keeper: c.keeper(s, id, info),
 	}
 }
 
@@ -187,11 +188,11 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	}
 	journal := runner.NewJournal(s)
 	r := &runner.Runner{
-		Task: item.Task.ID, Plan: plan, Journal: journal, Tracker: c.tracker(s, item, cmp.Or(info.Actor, holder.ActorOf(s.ID))), Claims: ws, Workspace: ws,
+		Task: item.Task.ID, Plan: plan, Journal: journal, Landed: ws.LandedElsewhere, Tracker: c.tracker(s, item, cmp.Or(info.Actor, holder.ActorOf(s.ID))), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
 			Task: item.Task.ID, Session: s.ID, Title: subject, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws, Pulls: &pulls.Session{Forge: c.forge(), Task: item.Task.ID, Dir: s.Dir, StackedOn: info.StackedOn, Finder: c.Project.Finder},
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: workspace.Commands{Workspace: ws, Idle: idle, Locks: c.Project.Env.CheckLocks()}, Approve: cmp.Or(c.Approver, info.Approve),
-			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch), StopTurn: c.stopTurn,
+			Prices: c.Project.Config.Prices, Budget: c.Budget, Batch: c.batch(info), StopTurn: c.stopTurn,
 		},
 	}
 	if c.Observer.Began != nil && info.Tracker != project.NoTracker { // the ID of other tasks is their title

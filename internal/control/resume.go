@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/config"
 	"github.com/coven-run/coven/internal/control/agents"
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
@@ -57,6 +58,9 @@ func (w Switch) in(v session.View, cfg config.Config) Switch {
 // Resume continues the session of a task. A step that blocked it runs again.
 func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, error) {
 	v, err := c.sessionOf(ctx, r.Task, r.Seen)
+	if errors.As(err, new(*handover.LandedError)) {
+		return c.resume(ctx, v, r.Budget, r.Switch)
+	}
 	if err == nil {
 		err = Refusal(OpResume, v)
 	}
@@ -107,8 +111,11 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 	var b Backlog
 	changed, host := c.ChangedPulls(ctx, views, true)
 	b.Host = host
+	moved := handover.Moved(ctx, c.Project, views)
 	for _, v := range slices.Backward(views) {
 		switch {
+		case slices.ContainsFunc(moved, func(other session.View) bool { return other.ID == v.ID }):
+			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v})
 		case v.WaitsForHost() && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
 			b.Unchanged = append(b.Unchanged, v)
 		case v.Status == session.Damaged:

@@ -38,7 +38,7 @@ type Runtime struct {
 	started   sync.Map // names of providers whose CLI was found
 	batches   runner.Batches
 	network   *workspace.Network
-	consent   consent
+	questions questions
 	Warning   string // about values that cannot be hidden; may be empty
 	// StartServer returns the command of an MCP server that the user inspects. It belongs to no task, and
 	// can change only its own files.

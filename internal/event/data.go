@@ -31,6 +31,7 @@ type Session struct {
 	Chat     bool   `json:"chat,omitempty"`     // whether the session is a chat, whose task is a conversation
 	Sandbox  string `json:"sandbox,omitempty"`  // level of the sandbox: full, partial or none
 	Forked   *Fork  `json:"forked_from,omitempty"`
+	Remote   string `json:"remote,omitempty"` // the remote that keeps the session, such as origin
 	// StackedOn is the task whose pull request has the branch of Target, until that has landed.
 	StackedOn string `json:"stacked_on,omitempty"`
 

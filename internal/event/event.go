@@ -161,6 +161,14 @@ const SetupStep = "setup"
 // SetupPath returns the path of the step that prepares the n-th worktree of a session.
 func SetupPath(n int) string { return fmt.Sprintf("worktree@%d/%s#1", n, SetupStep) }
 
+// SetupNumber returns the number of the worktree in the path of a SetupStep, or 0.
+func SetupNumber(path string) (n int) {
+	if IsSetup(path) {
+		_, _ = fmt.Sscanf(path, "worktree@%d/", &n) // it matches
+	}
+	return n
+}
+
 var settingUp = lazyregexp.New(`^worktree@\d+/` + SetupStep + `#1$`)
 
 // IsSetup reports whether path is the path of a SetupStep.

@@ -219,6 +219,15 @@ func seeAll(part []byte, name string, before int, see func(Event) error) (taken,
 	return len(events), size, damage
 }
 
+// Parse returns the events of the content of a journal, of which name is shown in errors. Its last line must be complete.
+func Parse(name string, content []byte) (events []Event, err error) {
+	_, _, err = seeAll(content, name, 0, func(e Event) error {
+		events = append(events, e)
+		return nil
+	})
+	return events, err
+}
+
 // parseAll parses the lines of a journal after the given number of events concurrently. It returns the number, starting
 // at 1, and the error of the first damaged line.
 func parseAll(lines [][]byte, before int, events []Event) (line int, err error) {

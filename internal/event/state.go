@@ -31,6 +31,7 @@ const (
 	WaitDependency WaitReason = "dependency" // another task must be done first
 	WaitCI         WaitReason = "ci"         // checks of the pull request run on its host
 	WaitMerge      WaitReason = "merge"      // a person merges the pull request
+	WaitRemote     WaitReason = "remote"     // the remote that keeps the session cannot be reached, or refuses it
 )
 
 // ErrorType is the kind of failure of a step. It is empty on success.

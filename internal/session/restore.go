@@ -24,7 +24,7 @@ const restoring = "restoring-"
 
 // BackUp makes Close copy the record to a store, if anything was written.
 func (s *Session) BackUp(store backup.Store) {
-	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile, ReviewFile}
+	store.Files = recordFiles()
 	s.copies, s.copied = &store, len(s.Events())
 }
 
@@ -48,10 +48,26 @@ func (s *Session) backUp() {
 	failpoint.Point("session.kept")
 }
 
+// recordFiles returns the files of a session that it needs to continue. All others are logs and views.
+func recordFiles() []string {
+	return []string{eventsFile, planFile, messagesFile, rejectedFile, ReviewFile}
+}
+
 // Restore creates the record of a session again from its copy. The error names a copy that is damaged, or belongs to
 // another repository. A session that exists is never changed.
 func Restore(store backup.Store, root, id string, now func() time.Time) error {
-	store.Files = []string{eventsFile, planFile, messagesFile, rejectedFile, ReviewFile}
+	store.Files = recordFiles()
+	return install(root, id, now, func(dir string) error {
+		h, err := store.Extract(id, dir)
+		if err != nil {
+			return err
+		}
+		return checkRestored(store, h, dir)
+	})
+}
+
+// install creates the record of a session. fill writes its files to an empty directory.
+func install(root, id string, now func() time.Time, fill func(dir string) error) error {
 	if _, err := os.Lstat(filepath.Join(root, Dir, id)); !errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(err, fmt.Errorf("session %s exists", id))
 	}
@@ -63,11 +79,7 @@ func Restore(store backup.Store, root, id string, now func() time.Time) error {
 		return fmt.Errorf("restore session %s: %w", id, err)
 	}
 	defer os.RemoveAll(temp) //nolint:errcheck // it was renamed, or the next run of doctor finds it
-	h, err := store.Extract(id, temp)
-	if err == nil {
-		err = checkRestored(store, h, temp)
-	}
-	if err == nil {
+	if err = fill(temp); err == nil {
 		failpoint.Point("session.restored.files")
 		err = os.Rename(temp, filepath.Join(root, Dir, id)) // fails if another process has restored it
 	}
@@ -93,9 +105,17 @@ func checkRestored(store backup.Store, h backup.Header, dir string) error {
 	if h.Repository != repository {
 		return &backup.DamagedError{Path: store.Path(h.Session), Err: errors.New("it belongs to another repository, at " + h.Root)}
 	}
+	if err := checkRecord(dir, h.Session, h.Task); err != nil {
+		return &backup.DamagedError{Path: store.Path(h.Session), Err: err}
+	}
+	return nil
+}
+
+// checkRecord returns an error if the files in dir are not those of a session of a task.
+func checkRecord(dir, id, task string) error {
 	first, err := event.First(filepath.Join(dir, eventsFile))
-	if err == nil && (first.Session != h.Session || first.Task != h.Task) {
-		err = fmt.Errorf("its events are those of session %s", first.Session)
+	if err == nil && (first.Session != id || first.Task != task) {
+		err = fmt.Errorf("its events are those of session %s of task %s", first.Session, first.Task)
 	}
 	v := View{}
 	if err == nil {
@@ -104,8 +124,5 @@ func checkRestored(store backup.Store, h backup.Header, dir string) error {
 	if err == nil && v.Damage != "" {
 		err = errors.New(v.Damage)
 	}
-	if err != nil {
-		return &backup.DamagedError{Path: store.Path(h.Session), Err: err}
-	}
-	return nil
+	return err
 }

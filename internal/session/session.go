@@ -83,6 +83,8 @@ type Session struct {
 	closed bool
 	hider  Hider
 
+	publish func(event.Type) error // see Publish
+
 	copies *backup.Store // see BackUp
 	copied int           // events in the copy
 
@@ -200,10 +202,18 @@ func (s *Session) Append(e event.Event, data any) error {
 		return err
 	}
 	if changesViews(e.Type) {
-		return s.writeViews()
+		if err := s.writeViews(); err != nil {
+			return err
+		}
+	}
+	if s.publish != nil {
+		return s.publish(e.Type)
 	}
 	return nil
 }
+
+// Publish makes Append call publish after each event that is on disk, with its type. Append returns the error of publish.
+func (s *Session) Publish(publish func(event.Type) error) { s.publish = publish }
 
 // changesViews reports whether an event of this type changes the views.
 func changesViews(t event.Type) bool {

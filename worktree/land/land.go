@@ -60,6 +60,8 @@ type Request struct {
 	ClaimOid string   // the claim under which the task ran
 	Journal  Journal
 	Hooks    commit.HookRunner // nil to run none of the repository's hooks
+	// Push moves the target at its remote, before its remote-tracking ref moves here. An error means that it has not moved. Push is nil for a local target.
+	Push func(ctx context.Context, l integrate.Landing) error
 	// NoSync means that the landing does not wait until the checkouts and the objects are on disk. After a power
 	// failure, files may then be empty, and the target may name a commit that does not exist.
 	NoSync bool
@@ -287,6 +289,11 @@ func (s landings) move(ctx context.Context) error {
 	}
 	defer unlock(held.others)
 	failpoint.Point("land.checkout.after")
+	if push := first.req.Push; push != nil {
+		if err := push(ctx, intent); err != nil {
+			return errors.Join(err, first.moveBack(ctx, held.moved, intent))
+		}
+	}
 	failpoint.Point("land.ref.before")
 	edits := []ref.Edit{ref.Move(intent.Target.Ref, intent.New, intent.Old)}
 	var names []string
@@ -295,7 +302,7 @@ func (s landings) move(ctx context.Context) error {
 		names = append(names, l.w.Name)
 	}
 	err = first.w.Repo.Transact(ctx, first.git, "coven: land "+strings.Join(names, ", "), edits...)
-	if err != nil {
+	if err != nil && first.req.Push == nil { // a git fetch also moves a remote-tracking ref
 		if cause := s.stillThere(ctx); cause != nil {
 			err = cause
 		}

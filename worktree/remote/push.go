@@ -97,6 +97,15 @@ func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, know
 	return nil
 }
 
+// PushLFS pushes the contents of Git LFS that a commit names, and that old, the tip of the branch at the remote, does not.
+func PushLFS(ctx context.Context, r *repo.Repo, remote, branch, commit, old string) error {
+	g, err := networkGit(ctx, r)
+	if err != nil {
+		return err
+	}
+	return pushLFS(ctx, r, g, remote, names.HeadsPrefix+branch, commit, old)
+}
+
 // pushLFS pushes the contents of Git LFS that a commit names, as the pre-push hook of Git LFS does. tip is the present commit of the remote's ref.
 func pushLFS(ctx context.Context, r *repo.Repo, g git.Repo, remote, ref, commit, tip string) error {
 	stored, err := os.ReadDir(filepath.Join(r.LFS, "objects"))
@@ -182,4 +191,17 @@ func Location(address string) (host, path string, ok bool) {
 	}
 	path = strings.TrimSuffix(strings.Trim(path, "/"), ".git")
 	return strings.ToLower(host), path, ok && host != "" && strings.Contains(path, "/")
+}
+
+// Address returns the URL of a remote without the user's name and password.
+func Address(ctx context.Context, r *repo.Repo, name string) (string, error) {
+	address, err := r.Git().Line(ctx, "remote", "get-url", "--push", "--", name)
+	if err != nil {
+		return "", fmt.Errorf("there is no remote %s", name)
+	}
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		u.User = nil
+		return u.String(), nil
+	}
+	return address, nil
 }

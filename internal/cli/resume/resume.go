@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 type resumeOptions struct {
@@ -24,7 +25,12 @@ type resumeOptions struct {
 	tasks  []string
 	budget string
 	atOnce int
-	to     control.Switch
+
+	remote   string
+	takeOver bool
+	yes      bool
+
+	to control.Switch
 
 	unsandboxed bool
 }
@@ -61,6 +67,9 @@ about the earlier work. It stays the provider of the task.`,
 	}
 	cmd.Flags().StringVar(&o.budget, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
 	cmd.Flags().IntVarP(&o.atOnce, "jobs", "j", 0, "resume `N` tasks at once (default: the setting run.max_tasks, 3)")
+	cmd.Flags().StringVar(&o.remote, "remote", "", "bring the session here that this git `REMOTE` keeps, if another machine has continued it")
+	cmd.Flags().BoolVar(&o.takeOver, "take-over", false, "with --remote: also if another machine seems to run the session, because that machine is gone")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --remote: do not ask whether the remote may keep sessions")
 	switchFlags(a, cmd, &o.to)
 	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
 	cli.Once(cmd, "budget", "jobs")
@@ -83,6 +92,9 @@ func (o *resumeOptions) run(ctx context.Context) error {
 		}
 	}
 	if err := c.CheckSwitch(ctx, o.to); err != nil {
+		return err
+	}
+	if err := o.bring(ctx, c); err != nil {
 		return err
 	}
 	todo, err := c.ToResume(ctx, o.tasks, more)
@@ -110,6 +122,23 @@ func (o *resumeOptions) run(ctx context.Context) error {
 		return o.app.Printf("nothing to resume\n  next: coven status\n")
 	}
 	return exit.Status(code)
+}
+
+// bring brings the sessions of the tasks here that a remote keeps.
+func (o *resumeOptions) bring(ctx context.Context, c *control.Controller) error {
+	switch {
+	case o.remote == "" && (o.takeOver || o.yes):
+		return exit.Usagef("coven help resume", "--take-over and --yes need --remote")
+	case o.remote == "":
+		return nil
+	case len(o.tasks) == 0:
+		return exit.Usagef("coven resume TASK --remote "+shellword.Word(o.remote), "--remote needs the names of tasks")
+	}
+	next := "coven resume " + shellword.Word(o.tasks[0]) + " --yes --remote " + shellword.Word(o.remote)
+	if err := o.app.KeepOn(ctx, c.Project, o.remote, o.yes, next); err != nil {
+		return err
+	}
+	return c.Bring(ctx, o.remote, o.tasks, o.takeOver)
 }
 
 // work resumes sessions and shows them. It returns the exit code.

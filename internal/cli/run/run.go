@@ -41,6 +41,7 @@ type runOptions struct {
 	json        bool
 	unsandboxed bool
 	pull        bool
+	remote      string
 }
 
 // NewRun returns the command coven run.
@@ -81,6 +82,7 @@ Ctrl-C twice: stop at once.`,
 	f.StringVar(&o.provider, "provider", "", "the `NAME` of the provider that drives the agents: "+strings.Join(project.BuiltinProviders(), ", ")+", a plugin, or MODEL-loop (default claude)")
 	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default sonnet; others: their own)")
 	f.BoolVar(&o.pull, "pr", false, "land with pull requests on the host of the repository")
+	f.StringVar(&o.remote, "remote", "", "keep sessions on this git `REMOTE`, where other machines can continue them (default: the setting run.remote)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: the setting run.budget)")
@@ -145,6 +147,11 @@ func (o *runOptions) start(ctx context.Context, p *project.Project, branch strin
 	}
 	if err := o.noteEarlier(p, todo); err != nil {
 		return err
+	}
+	if o.remote = cmp.Or(o.remote, p.Config.Run.Remote); o.remote != "" {
+		if err := o.app.KeepOn(ctx, p, o.remote, o.yes, "coven run --yes --remote "+shellword.Word(o.remote)); err != nil {
+			return err
+		}
 	}
 	if ok, err := o.consent(ctx, p, todo, limit); err != nil || !ok {
 		return err
@@ -235,6 +242,9 @@ func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch st
 	if o.pull || c.Project.Config.Landing.Strategy == grimoires.PullRequest {
 		onto += " with pull requests"
 	}
+	if o.remote != "" {
+		onto += " of " + o.remote + ", which keeps the sessions"
+	}
 	first, briefing := newHere(c.Project), c.Brief(ctx, onto)
 	return func() ([]string, error) {
 		lines, err := briefing()
@@ -253,7 +263,7 @@ func (o *runOptions) brief(ctx context.Context, c *control.Controller, branch st
 
 // options returns the options of sessions that land on a branch.
 func (o *runOptions) options(branch string) control.Options {
-	return control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base, Pull: o.pull}
+	return control.Options{Grimoire: o.grimoire, Provider: o.provider, Model: o.model, Onto: branch, Base: o.base, Pull: o.pull, Remote: o.remote}
 }
 
 func noWidth(n int) error {

@@ -52,6 +52,9 @@ func Store(ctx context.Context, p *project.Project, dir, task string, events []e
 	}
 	var unsigned error
 	for _, s := range record.Statements() {
+		if s.Tree() == "" {
+			continue // another machine has landed it, and has the receipt
+		}
 		why, err := store(ctx, p, s)
 		if err != nil {
 			return &exit.Error{Exit: exit.Failed, Err: err, Next: storeCommand(s.Commit())}

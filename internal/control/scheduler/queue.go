@@ -237,7 +237,7 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 		return !tried
 	case !p.watch || v.Status != session.Waiting:
 		return false
-	case v.Reason == event.WaitCheckout:
+	case v.Reason == event.WaitCheckout, v.Reason == event.WaitRemote:
 		return time.Since(at) >= pollEvery
 	}
 	now := p.project.Env.Now()

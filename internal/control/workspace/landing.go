@@ -79,7 +79,7 @@ const upstreamTime = time.Minute
 func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	if s.Target.IsRemote() {
 		if _, err := remote.FetchUpstream(ctx, s.Repo, s.Target.Ref, upstreamTime); err != nil {
-			return event.Landing{}, &runner.Wait{Reason: event.WaitMerge, Detail: err.Error(), Next: "resume"}
+			return event.Landing{}, s.noAnswer(err)
 		}
 	}
 	target, err := s.Repo.Target(ctx, s.Target.Ref)
@@ -115,6 +115,14 @@ func (s *Workspace) Integrate(ctx context.Context) (event.Landing, error) {
 	}
 	many, err := s.manyFiles(ctx, c.Old, c.Tree)
 	return event.Landing{Target: target.Ref, Old: c.Old, Tip: c.Tip, Tree: c.Tree, From: c.From, Patch: patch, Many: many, Dropped: c.Dropped}, err
+}
+
+// noAnswer returns the wait of a session for the remote of its target.
+func (s *Workspace) noAnswer(err error) error {
+	if s.Keeper != nil {
+		return s.Keeper.Wait(err.Error())
+	}
+	return &runner.Wait{Reason: event.WaitMerge, Detail: err.Error(), Next: "resume"}
 }
 
 // maxNewFiles is the number of new files that a change may add without a person's approval.
@@ -234,6 +242,7 @@ func (s *Workspace) part(ctx context.Context, c runner.Change) land.Part {
 			l.New, l.Head = i.New, i.Head
 			return c.Intent(l)
 		}),
+		Push: s.push(),
 	}}
 }
 
@@ -270,8 +279,39 @@ func (s *Workspace) checkMessages(ctx context.Context, c event.Landing) error {
 	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s contains a secret; change it, or land with strategy squash", telling[0])}
 }
 
+// push returns what lands a change on the remote that keeps the session, or nil.
+func (s *Workspace) push() func(ctx context.Context, l integrate.Landing) error {
+	if s.Keeper == nil {
+		return nil
+	}
+	return func(ctx context.Context, l integrate.Landing) error {
+		moved, err := s.Keeper.Land(ctx, l.Target.Ref, l.Old, l.New)
+		if moved {
+			return land.ErrTargetMoved
+		}
+		return err
+	}
+}
+
+// LandedElsewhere returns the commit with which another machine has landed the task, or "". own is the last commit that this session meant to land.
+func (s *Workspace) LandedElsewhere(ctx context.Context, own string) (string, error) {
+	if s.Keeper == nil {
+		return "", nil
+	}
+	commit, err := s.Keeper.Landed(ctx, s.Target.Ref)
+	if err != nil || commit == own {
+		return "", err
+	}
+	return commit, nil
+}
+
 // Recover finishes or undoes an interrupted landing.
 func (s *Workspace) Recover(ctx context.Context, l event.Landing) (bool, error) {
+	if s.Keeper != nil {
+		if _, err := s.Keeper.Landed(ctx, l.Target); err != nil { // fetches the target
+			return false, err
+		}
+	}
 	landed, err := land.RecoverLanding(ctx, s.Repo, integrate.Landing{Task: s.Task, Target: worktree.Target{Ref: l.Target}, Old: l.Old, New: l.New, Tree: l.Tree, Head: l.Head})
 	if wait := waitFor(err); wait != nil {
 		return false, wait

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/worktree/claim"
 )
@@ -35,6 +36,12 @@ func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context
 			case <-ticker.C:
 			}
 			if err := s.renew(ctx); errors.Is(err, claim.ErrClaimLost) || errors.Is(err, claim.ErrClaimed) || errors.Is(err, claim.ErrNoClaim) {
+				cancel(err)
+			}
+			if s.Keeper == nil {
+				continue
+			}
+			if err := s.Keeper.Check(ctx); errors.As(err, new(*handover.TakenError)) {
 				cancel(err)
 			}
 		}

@@ -18,16 +18,33 @@ const fetchTime = time.Minute
 func PullTarget(ctx context.Context, repo *worktree.Repo, branch string) (worktree.Target, error) {
 	up, err := remote.FetchUpstream(ctx, repo, branch, fetchTime)
 	if err != nil {
-		next := "git remote add origin URL"
-		switch {
-		case errors.Is(err, remote.ErrNoBranch):
-			next = "git push --set-upstream " + shellword.Word(up.Remote) + " " + shellword.Word(branch)
-		case up.Remote != "":
-			next = "git fetch " + shellword.Word(up.Remote)
-		}
-		return worktree.Target{}, exit.Usagef(next, "a pull request needs the upstream of %s: %w", branch, errors.Unwrap(err))
+		return worktree.Target{}, noUpstream(branch, up, "a pull request needs", err)
 	}
 	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
+}
+
+// RemoteTarget fetches the branch of a remote that a local branch follows. Changes of sessions that the remote keeps land there.
+func RemoteTarget(ctx context.Context, repo *worktree.Repo, branch, name string) (worktree.Target, error) {
+	up, err := remote.FetchUpstream(ctx, repo, branch, fetchTime)
+	if err != nil {
+		return worktree.Target{}, noUpstream(branch, up, "--remote needs", err)
+	}
+	if up.Remote != name {
+		return worktree.Target{}, exit.Usagef("coven run --remote "+shellword.Word(up.Remote), "%s follows %s, not a branch of %s", branch, up.Name, name)
+	}
+	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
+}
+
+// noUpstream returns the error for a branch whose upstream could not be fetched.
+func noUpstream(branch string, up remote.Upstream, need string, err error) error {
+	next := "git remote add origin URL"
+	switch {
+	case errors.Is(err, remote.ErrNoBranch):
+		next = "git push --set-upstream " + shellword.Word(up.Remote) + " " + shellword.Word(branch)
+	case up.Remote != "":
+		next = "git fetch " + shellword.Word(up.Remote)
+	}
+	return exit.Usagef(next, "%s the upstream of %s: %w", need, branch, errors.Unwrap(err))
 }
 
 // Base fetches the remote branch that a new session starts from if worktree.base is "remote". If that

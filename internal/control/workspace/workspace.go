@@ -14,6 +14,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/process/failpoint"
@@ -58,6 +59,7 @@ type Workspace struct {
 	Signoff  bool              // the commits have a Signed-off-by trailer
 	Link     []string          // directories of the main checkout that the worktree shows
 	Teardown Teardown          // of the worktree, before Leave removes it
+	Keeper   *handover.Keeper  // keeps the session on a remote; nil if none does
 	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
 
 	Worktree *worktree.Worktree

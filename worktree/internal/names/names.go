@@ -94,6 +94,13 @@ func cleaned(id string) string {
 // CovenPrefix is the prefix of all refs of coven except the branches of tasks.
 const CovenPrefix = "refs/coven/"
 
+// LivePrefix is the prefix of the refs of sessions that are kept on a remote; SafeName of the task follows. ArchivePrefix is that of their
+// archives: a month and a machine, such as 2006-01/name, follow.
+const (
+	LivePrefix    = "refs/coven/live/"
+	ArchivePrefix = "refs/coven/archive/"
+)
+
 // ClaimsPrefix is the prefix of the refs of claims.
 const ClaimsPrefix = "refs/coven/claims/"
 

@@ -1,0 +1,317 @@
+// Package handover keeps the record of a session on a remote, and takes over the sessions of other machines from there.
+//
+// See package live for the ref and the fence. A Keeper pushes the record of a running session whenever the session cannot lose
+// it: when it starts, at the end of each step, and when it stops. What a machine had not pushed when it was lost runs again on
+// the next one.
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task/holder"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/live"
+	"github.com/coven-run/coven/worktree/remote"
+	"github.com/coven-run/coven/worktree/snapshot"
+)
+
+// retryPause is the time before a session that waits for its remote tries again.
+const retryPause = 15 * time.Second
+
+// A Keeper keeps one session on a remote while this process runs it.
+type Keeper struct {
+	Repo    *worktree.Repo
+	Remote  string // name: origin
+	Task    string
+	Base    string   // commit from which the task starts, which the remote has
+	Allow   []string // globs of paths that are no secrets
+	Hide    func(string) string
+	Session *session.Session
+	Notify  func(text string)
+
+	mu     sync.Mutex
+	pushed live.State // the last pushed session, without its files
+	bare   bool       // snapshots stay on this machine
+	asked  bool       // whether the filters are known
+	lost   error      // a *TakenError; nothing is pushed any more
+}
+
+// Start makes the Keeper push the record from now on.
+func (k *Keeper) Start() { k.Session.Publish(k.recorded) }
+
+// recorded pushes the record after an event of a type that others rely on. An interrupt does not stop a push, which is limited by live.Timeout.
+func (k *Keeper) recorded(t event.Type) error {
+	ctx := context.Background()
+	switch {
+	case t == event.SessionCompleted, t == event.SessionCancelled:
+		return k.end(ctx)
+	case t.Stops():
+		_ = k.push(ctx) // the record is here; the next resume pushes it
+		return nil
+	case t == event.SessionStarted, t == event.SessionResumed, t == event.StepCompleted:
+		return k.push(ctx)
+	}
+	return nil
+}
+
+// push pushes the record. The error is a *TakenError if another machine has the session, and otherwise a *runner.Wait or a *runner.RefusedError.
+func (k *Keeper) push(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lost != nil {
+		return k.lost
+	}
+	s, err := k.state(ctx)
+	if err != nil {
+		return err
+	}
+	tip, err := live.Push(ctx, k.Repo, k.Remote, k.Task, s)
+	moved := (*remote.MovedError)(nil)
+	if errors.As(err, &moved) && k.made(ctx, moved.Tip, s.Files) {
+		s.Tip = moved.Tip // an earlier push, whose answer was lost
+		tip, err = live.Push(ctx, k.Repo, k.Remote, k.Task, s)
+	}
+	if errors.As(err, &moved) {
+		return k.taken(ctx, moved.Tip, s)
+	}
+	if err != nil {
+		return k.failure(err)
+	}
+	s.Tip, s.Files = tip, nil
+	k.pushed = s
+	return nil
+}
+
+// state returns the session as it is now, after the tip that this machine knows.
+func (k *Keeper) state(ctx context.Context) (live.State, error) {
+	tip, err := live.Known(ctx, k.Repo, k.Task)
+	if err != nil {
+		return live.State{}, err
+	}
+	s := live.State{Tip: tip, Session: k.Session.ID}
+	if s.Files, err = session.Record(k.Session.Dir); err != nil {
+		return s, err
+	}
+	if s.Tip != "" && k.pushed.Tip != s.Tip {
+		if k.pushed, err = live.Read(ctx, k.Repo, s.Tip); err != nil {
+			return s, err
+		}
+		k.pushed.Files = nil
+	}
+	last, err := snapshot.Last(ctx, k.Repo, k.Session.ID)
+	if err != nil || last.N == 0 {
+		return s, err
+	}
+	branch, err := live.BranchOf(ctx, k.Repo, k.Task)
+	if err != nil {
+		return s, err
+	}
+	found, err := live.Secrets(ctx, k.Repo, k.Base, k.pushed.Branch.Tip, branch.Tip, k.Allow)
+	if err != nil {
+		return s, err
+	}
+	if len(found) > 0 {
+		return s, &runner.RefusedError{Reason: "the task's branch is not pushed to " + k.Remote + ": it contains what looks like secrets: " + oneline.List(found), Next: "retry --fresh"}
+	}
+	s.Branch = branch
+	return s, k.addSnapshot(ctx, &s, last)
+}
+
+// addSnapshot adds the last snapshot to a state, unless its content must stay on this machine.
+func (k *Keeper) addSnapshot(ctx context.Context, s *live.State, last snapshot.Snapshot) (err error) {
+	if !k.asked {
+		if k.bare, err = live.HasFilters(ctx, k.Repo, s.Branch.Tip); err != nil {
+			return err
+		}
+		k.asked = true
+	}
+	if k.bare {
+		return nil
+	}
+	found, err := live.Secrets(ctx, k.Repo, last.Tip, k.pushed.Snapshot, last.Commit, k.Allow)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		k.bare = true
+		text := fmt.Sprintf("the snapshots are not pushed to %s, only the commits: %s", k.Remote, oneline.List(found))
+		return k.Session.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
+	}
+	s.Snapshot = last.Commit
+	return nil
+}
+
+// made reports whether a tip is an earlier push of this process or its predecessors here.
+func (k *Keeper) made(ctx context.Context, tip string, files map[string][]byte) bool {
+	if tip == "" {
+		return false
+	}
+	earlier, err := live.Fetch(ctx, k.Repo, k.Remote, k.Task, tip)
+	return err == nil && session.Continues(files, earlier.Files)
+}
+
+// taken records that another machine has the session, whose tip is given, and stores the work of this machine on the remote.
+func (k *Keeper) taken(ctx context.Context, tip string, s live.State) error {
+	t := &TakenError{Task: k.Task, Remote: k.Remote}
+	if now, err := live.Fetch(ctx, k.Repo, k.Remote, k.Task, tip); tip != "" && err == nil {
+		if v, err := session.ViewRecord(now.Files); err == nil {
+			t.Machine = holder.HostOf(v.Holder)
+		}
+	}
+	ref, err := live.Rescue(ctx, k.Repo, k.Remote, k.Task, s)
+	if err == nil {
+		t.Rescue = ref
+	}
+	k.lost = t
+	return t
+}
+
+// failure returns the error of a session that could not be pushed.
+func (k *Keeper) failure(err error) error {
+	text := k.Hide(err.Error())
+	if failed := (*remote.PushError)(nil); errors.As(err, &failed) && failed.Denied {
+		return &runner.RefusedError{Reason: "the session cannot be kept on " + k.Remote + ": " + oneline.Of(text)}
+	}
+	return k.Wait(text)
+}
+
+// Wait returns the wait of a session whose remote does not answer.
+func (k *Keeper) Wait(text string) *runner.Wait {
+	return &runner.Wait{
+		Reason: event.WaitRemote, Detail: k.Remote + " does not answer: " + oneline.Of(text), Next: "resume", Until: k.Session.Now().Add(retryPause),
+	}
+}
+
+// Check returns a *TakenError if another machine has the session. Other problems are no reason to stop.
+func (k *Keeper) Check(ctx context.Context) error {
+	known, err := live.Known(ctx, k.Repo, k.Task)
+	if err != nil || known == "" {
+		return nil //nolint:nilerr // the next push finds out
+	}
+	tip, err := live.Tip(ctx, k.Repo, k.Remote, k.Task)
+	if err != nil || tip == known {
+		return nil //nolint:nilerr // as above
+	}
+	return k.push(ctx)
+}
+
+// Landed returns the commit with which the task has landed on the target since it started, or "". ref is the remote-tracking ref of the target.
+func (k *Keeper) Landed(ctx context.Context, ref string) (string, error) {
+	up, err := remote.FetchUpstream(ctx, k.Repo, ref, live.Timeout)
+	if err != nil {
+		return "", k.Wait(k.Hide(err.Error()))
+	}
+	return live.LandedAs(ctx, k.Repo, k.Task, k.Base, up.Tip)
+}
+
+// Land moves a branch of the remote, and ends the session there, if this machine still has it. moved reports that the branch has other commits.
+func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lost != nil {
+		return false, k.lost
+	}
+	s, err := k.state(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := k.archive(ctx, s); err != nil {
+		return false, k.failure(err)
+	}
+	up, err := remote.Followed(ctx, k.Repo, target)
+	if err != nil {
+		return false, err
+	}
+	if err := remote.PushLFS(ctx, k.Repo, k.Remote, up.Branch, commit, old); err != nil {
+		return false, k.failure(err)
+	}
+	err = live.Land(ctx, k.Repo, k.Remote, live.Landing{Task: k.Task, Tip: s.Tip, Branch: up.Branch, Old: old, New: commit})
+	if err == nil {
+		return false, live.Know(ctx, k.Repo, k.Task, "")
+	}
+	lost := (*remote.MovedError)(nil)
+	if !errors.As(err, &lost) {
+		return false, k.failure(err)
+	}
+	if now, fetchErr := remote.FetchUpstream(ctx, k.Repo, target, live.Timeout); fetchErr != nil {
+		return false, k.Wait(k.Hide(fetchErr.Error()))
+	} else if in, err := remote.Contains(ctx, k.Repo, now.Tip, commit); err != nil || in {
+		return false, err // the answer was lost
+	}
+	if lost.Ref == live.Ref(k.Task) {
+		return false, k.taken(ctx, lost.Tip, s)
+	}
+	return true, nil
+}
+
+// archive adds the session to the archive of this machine.
+func (k *Keeper) archive(ctx context.Context, s live.State) error {
+	end, err := live.Store(ctx, k.Repo, k.Task, s)
+	if err != nil {
+		return err
+	}
+	s.Tip = end
+	return live.Archive(ctx, k.Repo, k.Remote, k.Task, live.ArchiveRef(holder.Machine(), k.Session.Now()), s)
+}
+
+// end ends a session that is over on the remote, unless its landing has done so.
+func (k *Keeper) end(ctx context.Context) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, err := live.Known(ctx, k.Repo, k.Task)
+	if err != nil || known == "" || k.lost != nil {
+		return err
+	}
+	s, err := live.Read(ctx, k.Repo, known) // the branch is gone
+	if err == nil {
+		s.Files, err = session.Record(k.Session.Dir)
+	}
+	if err == nil {
+		err = k.archive(ctx, s)
+	}
+	if err == nil {
+		err = live.Drop(ctx, k.Repo, k.Remote, k.Task, known)
+	}
+	if moved := (*remote.MovedError)(nil); errors.As(err, &moved) {
+		return live.Know(ctx, k.Repo, k.Task, "")
+	}
+	if err != nil { // the session is over here: say it, but do not fail
+		k.Notify(fmt.Sprintf("the session is not over on %s: %s; to end it there: git push %s :%s", k.Remote, oneline.Of(k.Hide(err.Error())), shellword.Word(k.Remote), live.Ref(k.Task)))
+	}
+	return nil
+}
+
+// A TakenError means that another machine has continued the session.
+type TakenError struct {
+	Task, Remote string
+	Machine      string // empty if the session is over there
+	Rescue       string // ref of the remote with the work of this machine; empty if it is only here
+}
+
+func (e *TakenError) Error() string {
+	text := "another machine has continued task " + e.Task
+	if e.Machine != "" {
+		text = e.Machine + " has continued task " + e.Task
+	}
+	if e.Rescue != "" {
+		text += fmt.Sprintf("; the work of this machine is stored on %s: %s", e.Remote, strings.TrimPrefix(e.Rescue, "refs/"))
+	}
+	return text
+}
+
+// CommandExit returns exit.Person.
+func (e *TakenError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that continues the session here.
+func (e *TakenError) NextCommand() string { return "coven resume " + shellword.Word(e.Task) }

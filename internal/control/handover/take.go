@@ -1,0 +1,218 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/task/holder"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/live"
+	"github.com/coven-run/coven/worktree/remote"
+)
+
+// A HeldError means that a session of a remote is running on another machine, as far as its record tells.
+type HeldError struct {
+	Task, Remote string
+	Machine      string
+	Updated      time.Time // of the last event that the machine has pushed
+	Now          time.Time
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%s is working on task %s: its last step ended %s ago; if that machine is gone, take the task over", e.Machine, e.Task, e.Now.Sub(e.Updated).Round(time.Second))
+}
+
+// CommandExit returns exit.Person.
+func (e *HeldError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that takes the task over.
+func (e *HeldError) NextCommand() string {
+	return "coven resume " + shellword.Word(e.Task) + " --take-over --remote " + shellword.Word(e.Remote)
+}
+
+// Find returns the view of a task's session at a remote. ok is false if there is none.
+func Find(ctx context.Context, p *project.Project, name, task string) (v session.View, ok bool, err error) {
+	tip, err := live.Tip(ctx, p.Repo, name, task)
+	if err != nil || tip == "" {
+		return v, false, unreachable(p, name, err)
+	}
+	s, err := live.Fetch(ctx, p.Repo, name, task, tip)
+	if err != nil {
+		return v, false, unreachable(p, name, err)
+	}
+	v, err = session.ViewRecord(s.Files)
+	return v, err == nil, err
+}
+
+func unreachable(p *project.Project, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return exit.Personf("git ls-remote "+shellword.Word(name), "%s does not answer: %s", name, oneline.Of(p.Hidden(err.Error())))
+}
+
+// Take brings the session of a task that a remote keeps to this machine, if the remote has a later record than this machine. Then the record here, and the
+// work in the worktree, are set aside. The error is a *HeldError if another machine seems to run the session, unless force is set.
+//
+// Nothing moves on the remote: the next push of the session excludes the other machine.
+func Take(ctx context.Context, p *project.Project, name, task string, force bool) error {
+	release, err := live.Lock(ctx, p.Repo, task)
+	if err != nil {
+		return err
+	}
+	defer release()
+	tip, err := live.Tip(ctx, p.Repo, name, task)
+	if err != nil {
+		return unreachable(p, name, err)
+	}
+	known, err := live.Known(ctx, p.Repo, task)
+	if err != nil || tip == known {
+		return err
+	}
+	here, err := p.Finder.OfTask(task)
+	if err != nil && !errors.Is(err, session.ErrNone) {
+		return err
+	}
+	if tip == "" {
+		return over(ctx, p, name, here)
+	}
+	there, err := live.Fetch(ctx, p.Repo, name, task, tip)
+	if err != nil {
+		return unreachable(p, name, err)
+	}
+	if here.ID == there.Session {
+		if record, err := session.Record(here.Dir); err != nil || session.Continues(record, there.Files) {
+			return errors.Join(err, live.Know(ctx, p.Repo, task, tip)) // the answer to the last push was lost
+		}
+	}
+	v, err := session.ViewRecord(there.Files)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the session of %s on %s is damaged: %w", task, name, err)
+	case v.Task != task || v.ID != there.Session:
+		return fmt.Errorf("the session of %s on %s is that of task %q", task, name, v.Task)
+	case held(p, name, v) != nil && !force:
+		return held(p, name, v)
+	case here.Live() && here.ID != there.Session:
+		return exit.Personf("coven cancel "+shellword.Word(task), "task %s has another session here, %s, than on %s", task, here.ID, name)
+	}
+	return bring(ctx, p, v, there)
+}
+
+// held returns a *HeldError if a machine seems to run a session, whose view is given.
+func held(p *project.Project, name string, v session.View) error {
+	if v.Status != session.Running {
+		return nil
+	}
+	return &HeldError{Task: v.Task, Remote: name, Machine: holder.HostOf(v.Holder), Updated: v.Updated, Now: p.Env.Now()}
+}
+
+// over handles the end of a session, which this machine knows, on the remote. If the task has landed, the session can be resumed, and completes.
+func over(ctx context.Context, p *project.Project, name string, here session.View) error {
+	if !here.Live() {
+		return live.Know(ctx, p.Repo, here.Task, "")
+	}
+	up, err := remote.FetchUpstream(ctx, p.Repo, here.Info.Target, live.Timeout)
+	if err != nil {
+		return unreachable(p, name, err)
+	}
+	commit, err := live.LandedAs(ctx, p.Repo, here.Task, here.Info.Base, up.Tip)
+	if err != nil {
+		return err
+	}
+	if commit == "" {
+		return exit.Personf("coven cancel "+shellword.Word(here.Task), "the session of task %s ended on another machine, without landing", here.Task)
+	}
+	if err := live.Know(ctx, p.Repo, here.Task, ""); err != nil {
+		return err
+	}
+	return &LandedError{Task: here.Task, Commit: commit}
+}
+
+// A LandedError means that another machine has landed a task. Its session here can be resumed in any state, and completes then.
+type LandedError struct{ Task, Commit string }
+
+func (e *LandedError) Error() string {
+	return fmt.Sprintf("another machine has landed task %s as %.12s", e.Task, e.Commit)
+}
+
+// NextCommand returns the command that completes the session.
+func (e *LandedError) NextCommand() string { return "coven resume " + shellword.Word(e.Task) }
+
+// Moved returns those of the sessions that another machine has continued or ended on their remotes. A remote that does not answer says nothing.
+func Moved(ctx context.Context, p *project.Project, all []session.View) (moved []session.View) {
+	tips := map[string]map[string]string{} // by remote
+	for _, v := range all {
+		name := v.Info.Remote
+		if name == "" || !v.Live() {
+			continue
+		}
+		if _, asked := tips[name]; !asked {
+			tips[name], _ = live.Tips(ctx, p.Repo, name) //nolint:errcheck // nil if it does not answer
+		}
+		known, err := live.Known(ctx, p.Repo, v.Task)
+		if err == nil && tips[name] != nil && tips[name][live.Ref(v.Task)] != known {
+			moved = append(moved, v)
+		}
+	}
+	return moved
+}
+
+// bring replaces the session of a task here by the one of a remote.
+func bring(ctx context.Context, p *project.Project, v session.View, s live.State) error {
+	task := v.Task
+	aside, err := session.SetAsideAs(p.Repo.Root, s.Session)
+	if err != nil {
+		return err
+	}
+	failpoint.Point("handover.aside")
+	tree, err := worktree.Leftover(ctx, p.Repo, task)
+	switch {
+	case errors.Is(err, worktree.ErrNoWorktree):
+	case err != nil:
+		return err
+	default:
+		note := "another machine has continued session " + s.Session
+		if aside != "" {
+			note += "; its record is in " + aside
+		}
+		if _, err := worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: note}); err != nil {
+			return err
+		}
+	}
+	failpoint.Point("handover.removed")
+	made := made(v)
+	if err := live.Put(ctx, p.Repo, task, s, live.Worktree{Slug: session.Slug(v.Info.Query), Base: v.Info.Base, Made: made}); err != nil {
+		return err
+	}
+	failpoint.Point("handover.refs")
+	if err := session.Import(p.Repo.Root, s.Session, task, s.Files, p.Env.Now); err != nil {
+		return err
+	}
+	failpoint.Point("handover.imported")
+	if made > 0 {
+		if _, _, err := worktree.Recreate(ctx, p.Repo, task, s.Session); err != nil {
+			return err
+		}
+	}
+	failpoint.Point("handover.made")
+	return live.Know(ctx, p.Repo, task, s.Tip)
+}
+
+// made returns how often the worktree of a session has been made, or 0 if no step has started there.
+func made(v session.View) int {
+	n := 0
+	for _, s := range v.Steps {
+		n = max(n, 1, event.SetupNumber(s.Path))
+	}
+	return n
+}

@@ -1,0 +1,63 @@
+package control
+
+import (
+	"context"
+	"errors"
+
+	"github.com/coven-run/coven/internal/control/handover"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/runner"
+)
+
+// Bring brings the sessions of tasks that a remote keeps to this machine, if another machine has continued them; with takeOver, also if that machine seems to run them.
+func (c *Controller) Bring(ctx context.Context, remote string, tasks []string, takeOver bool) error {
+	for _, task := range tasks {
+		if err := handover.Take(ctx, c.Project, remote, task, takeOver); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keeper returns what keeps a session on its remote, or nil if it is not kept on one.
+func (c *Controller) keeper(s *session.Session, task string, info event.Session) *handover.Keeper {
+	if info.Remote == "" {
+		return nil
+	}
+	k := &handover.Keeper{
+		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s,
+		Notify: func(text string) { c.notify(Notice{Task: task, Text: "warning: " + oneline.Of(text)}) },
+	}
+	k.Start()
+	return k
+}
+
+// sessionOf returns the session that a request is about. If a remote keeps it, and another machine has continued it, it is brought here first.
+func (c *Controller) sessionOf(ctx context.Context, task string, seen session.View) (session.View, error) {
+	v, err := seen, error(nil)
+	if seen.ID == "" {
+		v, err = c.Project.Find(ctx, task)
+	}
+	remote := v.Info.Remote
+	if errors.As(err, new(*project.NoSessionError)) || errors.Is(err, session.ErrNone) {
+		remote = c.Project.Config.Run.Remote
+	}
+	if remote == "" || err == nil && !v.Live() {
+		return v, err
+	}
+	if err := handover.Take(ctx, c.Project, remote, task, false); err != nil || seen.ID != "" {
+		return v, err // the session may have changed since it was seen
+	}
+	return c.Project.Find(ctx, task)
+}
+
+// batch returns the sessions whose changes are checked together with the one of a session, or nil. A remote keeps the session of one task only in a push.
+func (c *Controller) batch(info event.Session) *runner.Batch {
+	if info.Remote != "" {
+		return nil
+	}
+	return c.Runtime.batches.On(info.Target, c.Project.Config.Landing.Batch)
+}

@@ -1,0 +1,186 @@
+package worktree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/live"
+	"github.com/coven-run/coven/worktree/remote"
+	"github.com/coven-run/coven/worktree/snapshot"
+)
+
+// machines returns two clones of one remote, whose pre-receive hook writes the updates of each push to the file received.
+func machines(t *testing.T, format string) (one, two *repo.Repo, dir, received string) {
+	t.Helper()
+	one = sample(t, "--object-format="+format)
+	dir = bareRemote(t, one.Root, "origin", "--object-format="+format)
+	gitIn(t, one.Root, "config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*")
+	gitIn(t, one.Root, "push", "-q", "origin", "HEAD:main")
+	gitIn(t, dir, "symbolic-ref", "HEAD", "refs/heads/main")
+	received = filepath.Join(t.TempDir(), "received")
+	write(t, filepath.Join(dir, "hooks", "pre-receive"), "#!/bin/sh\ncat >> '"+received+"'\n")
+	must(t, os.Chmod(filepath.Join(dir, "hooks", "pre-receive"), 0o755))
+	at := filepath.Join(t.TempDir(), "two")
+	gitIn(t, t.TempDir(), "clone", "-q", dir, at)
+	return one, value[*repo.Repo](t)(repo.Open(t.Context(), at)), dir, received
+}
+
+func sessionOf(events string) live.State {
+	return live.State{Session: "s", Files: map[string][]byte{"events.jsonl": []byte(events)}}
+}
+
+// A session continues on another machine with its record, its snapshot and its branch. The first machine is excluded from then on.
+func TestLive(t *testing.T) {
+	for _, format := range []string{"sha1", "sha256"} {
+		one, two, dir, _ := machines(t, format)
+		w := add(t, one, "T")
+		write(t, filepath.Join(w.Path, "new.txt"), "new")
+		taken := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", "before"))
+		tip := gitIn(t, one.Root, "rev-parse", w.Branch)
+		s := sessionOf("1\n")
+		s.Snapshot, s.Branch = taken.Commit, live.Branch{Tip: tip, Merged: []string{tip}}
+		first := value[string](t)(live.Push(t.Context(), one, "origin", "T", s))
+		equal(t, "known", value[string](t)(live.Known(t.Context(), one, "T")), first)
+
+		seen := value[string](t)(live.Tip(t.Context(), two, "origin", "T"))
+		equal(t, "tip", seen, first)
+		found := value[live.State](t)(live.Fetch(t.Context(), two, "origin", "T", seen))
+		equal(t, "session", found.Session+found.Snapshot+found.Branch.Tip+strings.Join(found.Branch.Merged, "")+string(found.Files["events.jsonl"]), "s"+taken.Commit+tip+tip+"1\n")
+		must(t, live.Put(t.Context(), two, "T", found, live.Worktree{Slug: "t", Base: tip, Made: 1}))
+		equal(t, "branch", value[live.Branch](t)(live.BranchOf(t.Context(), two, "T")).Tip, tip)
+		equal(t, "content", gitIn(t, two.Root, "show", found.Snapshot+":new.txt"), "new")
+
+		over := sessionOf("1\n2\n")
+		over.Tip = seen
+		second := value[string](t)(live.Push(t.Context(), two, "origin", "T", over))
+		s.Tip = first
+		moved := (*remote.MovedError)(nil)
+		if _, err := live.Push(t.Context(), one, "origin", "T", s); !errors.As(err, &moved) || moved.Tip != second {
+			t.Errorf("%s: the first machine pushes: %v", format, err)
+		}
+		landing := live.Landing{Task: "T", Tip: first, Branch: "main", Old: targetOf(one, t).Tip, New: tip}
+		landing.New = gitIn(t, one.Root, "commit-tree", "-p", landing.Old, "-m", "late", landing.Old+"^{tree}")
+		if err := live.Land(t.Context(), one, "origin", landing); !errors.As(err, &moved) || moved.Ref != live.Ref("T") {
+			t.Errorf("%s: the first machine lands: %v", format, err)
+		}
+		equal(t, "main", gitIn(t, dir, "rev-parse", "main"), landing.Old)
+		must(t, live.Drop(t.Context(), two, "origin", "T", second))
+		equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname)"), "refs/heads/main")
+		equal(t, "known", value[string](t)(live.Known(t.Context(), two, "T")), "")
+	}
+}
+
+// The push of a landing really contains the fence. A lease on a ref that the push does not move is only compared by the client: that is why the
+// landing deletes the ref.
+func TestLandingPushContainsFence(t *testing.T) {
+	one, _, dir, received := machines(t, "sha1")
+	tip := value[string](t)(live.Push(t.Context(), one, "origin", "T", sessionOf("1\n")))
+	old := targetOf(one, t).Tip
+	next := gitIn(t, one.Root, "commit-tree", "-p", old, "-m", "next", old+"^{tree}")
+
+	must(t, os.Remove(received))
+	ref := live.Ref("T")
+	gitIn(t, one.Root, "push", "-q", "--atomic", "--force-with-lease="+ref+":"+tip, "origin", next+":refs/heads/main", tip+":"+ref)
+	equal(t, "a lease that does not move", read(t, received), old+" "+next+" refs/heads/main\n")
+
+	must(t, os.Remove(received))
+	last := gitIn(t, one.Root, "commit-tree", "-p", next, "-m", "last", old+"^{tree}")
+	must(t, live.Land(t.Context(), one, "origin", live.Landing{Task: "T", Tip: tip, Branch: "main", Old: next, New: last}))
+	zero := strings.Repeat("0", len(tip))
+	equal(t, "the landing", sorted(read(t, received)), sorted(next+" "+last+" refs/heads/main\n"+tip+" "+zero+" "+ref+"\n"))
+	equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname) %(objectname)"), "refs/heads/main "+last)
+}
+
+// A remote whose answer to a push is lost has moved its refs or not: MoveRefs says which.
+func TestLostAnswer(t *testing.T) {
+	one, _, dir, _ := machines(t, "sha1")
+	write(t, filepath.Join(dir, "hooks", "post-receive"), "#!/bin/sh\nkill -9 $PPID\n") // receive-pack dies after it has moved the refs
+	must(t, os.Chmod(filepath.Join(dir, "hooks", "post-receive"), 0o755))
+	tip := value[string](t)(live.Push(t.Context(), one, "origin", "T", sessionOf("1\n")))
+	equal(t, "tip", gitIn(t, dir, "rev-parse", live.Ref("T")), tip)
+	write(t, filepath.Join(dir, "hooks", "pre-receive"), "#!/bin/sh\necho 'protected branch' >&2; exit 1\n")
+	next := sessionOf("1\n2\n")
+	next.Tip = tip
+	denied := (*remote.PushError)(nil)
+	if _, err := live.Push(t.Context(), one, "origin", "T", next); !errors.As(err, &denied) || !denied.Denied || !strings.Contains(err.Error(), "protected branch") {
+		t.Errorf("a refused push: %v", err)
+	}
+	equal(t, "known", value[string](t)(live.Known(t.Context(), one, "T")), tip)
+}
+
+// Sessions that end are in the archive of their machine, with their snapshots, and other machines do not fetch them.
+func TestArchive(t *testing.T) {
+	one, two, dir, _ := machines(t, "sha1")
+	ref := live.ArchiveRef("m 1", time.Date(2031, 4, 2, 0, 0, 0, 0, time.UTC))
+	equal(t, "ref", strings.HasPrefix(ref, "refs/coven/archive/2031-04/m-1"), true)
+	for _, r := range []*repo.Repo{one, two, one} {
+		s := sessionOf("1\n")
+		s.Session = filepath.Base(r.Root)
+		s.Tip = value[string](t)(live.Push(t.Context(), r, "origin", s.Session, live.State{Session: s.Session, Files: s.Files}))
+		must(t, live.Archive(t.Context(), r, "origin", s.Session, ref, s))
+		must(t, live.Archive(t.Context(), r, "origin", s.Session, ref, s)) // after a crash
+		must(t, live.Drop(t.Context(), r, "origin", s.Session, s.Tip))
+	}
+	names := strings.Fields(gitIn(t, dir, "ls-tree", "-r", "--name-only", ref))
+	equal(t, "files", sorted(strings.Join(names, "\n")), sorted(filepath.Base(one.Root)+"/events.jsonl\n"+filepath.Base(two.Root)+"/events.jsonl"))
+	equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname)", "refs/coven"), ref)
+}
+
+// LandedAs finds the commit of a task by its trailer, not by a text that only looks like it.
+func TestLandedAs(t *testing.T) {
+	r := sample(t)
+	base := targetOf(r, t).Tip
+	commit := func(message string) string {
+		gitIn(t, r.Root, "commit", "-q", "--allow-empty", "-m", message)
+		return gitIn(t, r.Root, "rev-parse", "HEAD")
+	}
+	commit("Quote\n\nCoven-Task: T\n\nis a trailer of coven.")
+	commit("Another\n\nCoven-Task: T2\n")
+	find := func() string { return value[string](t)(live.LandedAs(t.Context(), r, "T", base, targetOf(r, t).Tip)) }
+	equal(t, "before", find(), "")
+	landed := commit("It\n\nSigned-off-by: p <p@x>\nCoven-Task: T\nCoven-Session: s")
+	commit("After")
+	equal(t, "after", find(), landed)
+}
+
+// Secrets also finds a secret that a later snapshot no longer has, and none that was there before.
+func TestLiveSecrets(t *testing.T) {
+	r := sample(t)
+	write(t, filepath.Join(r.Root, "old.pem"), "-----BEGIN PRIVATE KEY-----\n")
+	gitIn(t, r.Root, "add", "-A")
+	gitIn(t, r.Root, "commit", "-qm", "known")
+	base := targetOf(r, t).Tip
+	w := add(t, r, "T")
+	take := func() string { return value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", "n")).Commit }
+	first := take()
+	write(t, filepath.Join(w.Path, "a.txt"), "-----BEGIN PRIVATE KEY-----\n")
+	second := take()
+	must(t, os.Remove(filepath.Join(w.Path, "a.txt")))
+	third := take()
+	find := func(known, tip string, allow ...string) string {
+		return strings.Join(value[[]string](t)(live.Secrets(t.Context(), r, base, known, tip, allow)), ", ")
+	}
+	equal(t, "first", find("", first), "")
+	equal(t, "third", find("", third), "a.txt (a private key)")
+	equal(t, "allowed", find("", third, "*.txt"), "")
+	equal(t, "since the second", find(second, third), "")
+	equal(t, "the branch", find("", gitIn(t, r.Root, "rev-parse", w.Branch)), "")
+}
+
+func TestHasFilters(t *testing.T) {
+	r := sample(t)
+	has := func() bool { return value[bool](t)(live.HasFilters(t.Context(), r, targetOf(r, t).Tip)) }
+	equal(t, "none", has(), false)
+	write(t, filepath.Join(r.GitDir, "info", "attributes"), "*.secret filter=crypt\n")
+	equal(t, "of the repository", has(), true)
+	must(t, os.Remove(filepath.Join(r.GitDir, "info", "attributes")))
+	write(t, filepath.Join(r.Root, "dir", ".gitattributes"), "*.bin filter=lfs diff=lfs\n")
+	gitIn(t, r.Root, "add", "-A")
+	gitIn(t, r.Root, "commit", "-qm", "filter")
+	equal(t, "of a commit", has(), true)
+}
