@@ -40,8 +40,8 @@ type Runner struct {
 	Journal *Journal
 	Tracker tracker
 	Claims  claims
-	// Landed returns the commit with which another machine has landed the task, or "". own is the last commit that this session meant to land, or "".
-	Landed    func(ctx context.Context, own string) (commit string, err error)
+	// Landed returns the commit with which another machine has landed the task, or "". It is nil if no other machine can have the session.
+	Landed    func(context.Context) (commit string, err error)
 	Workspace workspace
 	Executor  *Executor
 }
@@ -86,13 +86,17 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// landedElsewhere records the landing of the task on another machine, if there is one.
+// landedElsewhere records the landing of the task on another machine, if there is one. It undoes an own landing that was interrupted before.
 func (r *Runner) landedElsewhere(ctx context.Context) (bool, error) {
 	if r.Landed == nil || r.closed() {
 		return false, nil
 	}
-	intent, _ := r.Journal.Last(event.LandIntended)
-	commit, err := r.Landed(ctx, event.As[event.Landing](intent).New)
+	if intent, ok := r.Journal.Last(event.LandIntended); ok {
+		if own, err := r.Executor.Landing.Recover(ctx, event.As[event.Landing](intent)); err != nil || own {
+			return false, err
+		}
+	}
+	commit, err := r.Landed(ctx)
 	if err != nil || commit == "" {
 		return false, err
 	}

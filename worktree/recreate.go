@@ -121,6 +121,9 @@ func (re *recreation) run(ctx context.Context) error {
 	if err := covendir.Ensure(re.w.Repo.Root); err != nil {
 		return err
 	}
+	if err := re.w.Repo.EnsurePlace(); err != nil {
+		return err
+	}
 	if err := re.register(ctx); err != nil {
 		return err
 	}

@@ -45,6 +45,7 @@ type Keeper struct {
 	bare   bool       // snapshots stay on this machine
 	asked  bool       // whether the filters are known
 	lost   error      // a *TakenError; nothing is pushed any more
+	landed bool       // nothing is pushed any more
 }
 
 // Start makes the Keeper push the record from now on.
@@ -69,7 +70,7 @@ func (k *Keeper) recorded(t event.Type) error {
 func (k *Keeper) push(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lost != nil {
+	if k.lost != nil || k.landed {
 		return k.lost
 	}
 	s, err := k.state(ctx)
@@ -114,7 +115,7 @@ func (k *Keeper) state(ctx context.Context) (live.State, error) {
 		return s, err
 	}
 	branch, err := live.BranchOf(ctx, k.Repo, k.Task)
-	if err != nil {
+	if err != nil || branch.Tip == "" { // the worktree was removed
 		return s, err
 	}
 	found, err := live.Secrets(ctx, k.Repo, k.Base, k.pushed.Branch.Tip, branch.Tip, k.Allow)
@@ -238,6 +239,7 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 	}
 	err = live.Land(ctx, k.Repo, k.Remote, live.Landing{Task: k.Task, Tip: s.Tip, Branch: up.Branch, Old: old, New: commit})
 	if err == nil {
+		k.landed = true
 		return false, live.Know(ctx, k.Repo, k.Task, "")
 	}
 	lost := (*remote.MovedError)(nil)
@@ -247,7 +249,8 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 	if now, fetchErr := remote.FetchUpstream(ctx, k.Repo, target, live.Timeout); fetchErr != nil {
 		return false, k.Wait(k.Hide(fetchErr.Error()))
 	} else if in, err := remote.Contains(ctx, k.Repo, now.Tip, commit); err != nil || in {
-		return false, err // the answer was lost
+		k.landed = in // the answer was lost
+		return false, err
 	}
 	if lost.Ref == live.Ref(k.Task) {
 		return false, k.taken(ctx, lost.Tip, s)

@@ -293,16 +293,12 @@ func (s *Workspace) push() func(ctx context.Context, l integrate.Landing) error 
 	}
 }
 
-// LandedElsewhere returns the commit with which another machine has landed the task, or "". own is the last commit that this session meant to land.
-func (s *Workspace) LandedElsewhere(ctx context.Context, own string) (string, error) {
+// LandedElsewhere returns what finds the commit with which another machine has landed the task, or nil if no other machine can have the session.
+func (s *Workspace) LandedElsewhere() func(context.Context) (string, error) {
 	if s.Keeper == nil {
-		return "", nil
+		return nil
 	}
-	commit, err := s.Keeper.Landed(ctx, s.Target.Ref)
-	if err != nil || commit == own {
-		return "", err
-	}
-	return commit, nil
+	return func(ctx context.Context) (string, error) { return s.Keeper.Landed(ctx, s.Target.Ref) }
 }
 
 // Recover finishes or undoes an interrupted landing.
