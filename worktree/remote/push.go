@@ -29,13 +29,17 @@ func (e *OccupiedError) NextCommand() string { return "git fetch " + e.Remote }
 
 // A PushError means that a branch could not be pushed.
 type PushError struct {
-	Remote, Branch string
-	Denied         bool // the remote refused it
+	Remote, Branch string // Branch may also be a ref: refs/coven/x
+	Denied         bool   // the remote refused it
 	Err            error
 }
 
 func (e *PushError) Error() string {
-	return fmt.Sprintf("branch %s was not pushed to %s: %s", e.Branch, e.Remote, reason(e.Err))
+	what := e.Branch
+	if !strings.HasPrefix(what, "refs/") {
+		what = "branch " + what
+	}
+	return fmt.Sprintf("%s was not pushed to %s: %s", what, e.Remote, reason(e.Err))
 }
 
 func (e *PushError) Unwrap() error { return e.Err }

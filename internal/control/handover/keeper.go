@@ -60,7 +60,11 @@ func (k *Keeper) recorded(t event.Type) error {
 	case t.Stops():
 		_ = k.push(ctx) // the record is here; the next resume pushes it
 		return nil
-	case t == event.SessionStarted, t == event.SessionResumed, t == event.StepCompleted:
+	case t == event.SessionStarted, t == event.SessionResumed: // nothing runs yet
+		if err := k.push(ctx); err != nil {
+			return exit.Personf("coven resume "+shellword.Word(k.Task), "%w", err)
+		}
+	case t == event.StepCompleted:
 		return k.push(ctx)
 	}
 	return nil
