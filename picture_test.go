@@ -42,7 +42,7 @@ var boxes = []box{
 	{"plugintest", []string{"plugins/plugintest"}},
 	{"notify", []string{"internal/telemetry/notify", "internal/telemetry"}},
 	{"terminal", []string{"internal/terminal", "internal/terminal/notice"}},
-	{"runner", []string{"runner", "runner/continuation", "runner/evidence", "runner/pullrequest"}},
+	{"runner", []string{"runner", "runner/continuation", "runner/elsewhere", "runner/evidence", "runner/rehearsal", "runner/pullrequest"}},
 	{"engine", []string{"runner/engine"}},
 	{"agent", []string{"internal/agent", "internal/agent/agenttree"}},
 	{"evaluator", []string{"internal/agent/evaluator"}},

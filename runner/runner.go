@@ -22,6 +22,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/runner/elsewhere"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/runner/evidence"
 )
@@ -35,13 +36,12 @@ var ErrCancelled = errors.New("cancelled")
 
 // Runner runs one task of one session.
 type Runner struct {
-	Task    string // task ID
-	Plan    *grimoires.Plan
-	Journal *Journal
-	Tracker tracker
-	Claims  claims
-	// Landed returns the commit with which another machine has landed the task, or "". It is nil if no other machine can have the session.
-	Landed    func(context.Context) (commit string, err error)
+	Task      string // task ID
+	Plan      *grimoires.Plan
+	Journal   *Journal
+	Tracker   tracker
+	Claims    claims
+	Remote    elsewhere.Landing // nil if no other machine can have the session
 	Workspace workspace
 	Executor  *Executor
 }
@@ -68,7 +68,7 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	if err := r.emit(event.TaskClaimed, claim); err != nil {
 		return Outcome{}, err
 	}
-	landed, err := r.landedElsewhere(ctx)
+	landed, err := elsewhere.Record(ctx, r.Journal, r.Remote, r.Plan.Target)
 	out := engine.Outcome{Verdict: engine.Passed}
 	if err == nil && !landed {
 		out, err = r.work(ctx)
@@ -86,26 +86,9 @@ func (r *Runner) Run(ctx context.Context) (Outcome, error) {
 	return outcome, nil
 }
 
-// landedElsewhere records the landing of the task on another machine, if there is one. It undoes an own landing that was interrupted before.
-func (r *Runner) landedElsewhere(ctx context.Context) (bool, error) {
-	if r.Landed == nil || r.closed() {
-		return false, nil
-	}
-	if intent, ok := r.Journal.Last(event.LandIntended); ok {
-		if own, err := r.Executor.Landing.Recover(ctx, event.As[event.Landing](intent)); err != nil || own {
-			return false, err
-		}
-	}
-	commit, err := r.Landed(ctx)
-	if err != nil || commit == "" {
-		return false, err
-	}
-	return true, r.emit(event.LandDone, event.Landing{Target: r.Plan.Target, New: commit})
-}
-
-// work enters the worktree, and runs the steps there.
-func (r *Runner) work(ctx context.Context) (engine.Outcome, error) {
-	out, err := r.enter(ctx)
+// work runs the steps in the worktree.
+func (r *Runner) work(ctx context.Context) (out engine.Outcome, err error) {
+	out, err = r.enter(ctx)
 	if err == nil && out.Verdict == engine.Passed {
 		err = r.rehearse(ctx)
 	}

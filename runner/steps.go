@@ -3,7 +3,6 @@ package runner
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
@@ -42,11 +41,3 @@ func (j *Journal) completed(path string) (r event.Result, err error) {
 
 // clock measures working time without waits.
 var clock = engine.Clock{Limit: workclock.Limit, Measure: workclock.Measure, Charge: workclock.Charge}
-
-// Limited returns a context that ends with cause after limit: see workclock.Limit.
-func Limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
-	return workclock.Limit(ctx, limit, cause)
-}
-
-// Pause stops the clocks of the step in ctx until resume is called: see workclock.Pause.
-func Pause(ctx context.Context) (resume func()) { return workclock.Pause(ctx) }

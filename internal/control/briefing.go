@@ -38,7 +38,7 @@ func (c *Controller) Brief(ctx context.Context, onto string) (briefing func() ([
 }
 
 func (c *Controller) briefing(uncommitted []string, onto string) []string {
-	lines := []string{c.sandboxLine(), c.Runtime.Warning}
+	lines := []string{c.Runtime.consent.Line(), c.Runtime.Warning}
 	uncommitted = slices.DeleteFunc(uncommitted, func(name string) bool {
 		return slices.Contains(c.Project.Config.Worktree.Link, strings.TrimSuffix(name, "/")) // agents see it
 	})

@@ -188,7 +188,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	}
 	journal := runner.NewJournal(s)
 	r := &runner.Runner{
-		Task: item.Task.ID, Plan: plan, Journal: journal, Landed: ws.LandedElsewhere(), Tracker: c.tracker(s, item, cmp.Or(info.Actor, holder.ActorOf(s.ID))), Claims: ws, Workspace: ws,
+		Task: item.Task.ID, Plan: plan, Journal: journal, Remote: ws.Remote(), Tracker: c.tracker(s, item, cmp.Or(info.Actor, holder.ActorOf(s.ID))), Claims: ws, Workspace: ws,
 		Executor: &runner.Executor{
 			Task: item.Task.ID, Session: s.ID, Title: subject, Journal: journal, Workspace: ws, Tripwire: ws, Landing: ws, Pulls: &pulls.Session{Forge: c.forge(), Task: item.Task.ID, Dir: s.Dir, StackedOn: info.StackedOn, Finder: c.Project.Finder},
 			Agents: workers, Reviewers: reviewers.Reviewers{Host: c.Runtime.host, Workspace: ws, Task: plan.Task}, Commands: workspace.Commands{Workspace: ws, Idle: idle, Locks: c.Project.Env.CheckLocks()}, Approve: cmp.Or(c.Approver, info.Approve),

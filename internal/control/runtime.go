@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/coven-run/coven/internal/control/accounts"
+	"github.com/coven-run/coven/internal/control/consent"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/driver"
 	"github.com/coven-run/coven/internal/file/tempdir"
@@ -38,7 +39,7 @@ type Runtime struct {
 	started   sync.Map // names of providers whose CLI was found
 	batches   runner.Batches
 	network   *workspace.Network
-	questions questions
+	consent   consent.Sandbox
 	Warning   string // about values that cannot be hidden; may be empty
 	// StartServer returns the command of an MCP server that the user inspects. It belongs to no task, and
 	// can change only its own files.
@@ -140,6 +141,7 @@ func start(p *project.Project) (*Runtime, error) {
 		},
 	})
 	return &Runtime{
+		consent: consent.Sandbox{Root: p.Repo.Root, Of: box},
 		Sandbox: box, network: workspace.NetworkOf(p), logins: &accounts.Logins{Getenv: p.Env.Getenv},
 		StartServer: func(_ context.Context, s servers.Server) (*exec.Cmd, func(), error) {
 			cmd, release, err := command(s.Argv...)

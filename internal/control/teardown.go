@@ -5,9 +5,7 @@ import (
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/workspace"
-	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -25,7 +23,7 @@ func (c *Controller) tearDown(ctx context.Context, s *session.Session, v session
 		return nil // the commands are unknown
 	}
 	warn := func(text string) { c.notify(Notice{Task: v.Task, Text: text}) }
-	if !c.acceptsSandbox() {
+	if !c.Runtime.consent.Given() {
 		warn("worktree.teardown did not run: there is no sandbox here")
 		return nil
 	}
@@ -40,16 +38,6 @@ func (c *Controller) tearDown(ctx context.Context, s *session.Session, v session
 	ws.Warn = warn
 	defer ws.Close()
 	return ws.TearDown(ctx, teardownOf(plan.Worktree))
-}
-
-// acceptsSandbox reports whether programs of a task may run here without asking: there is a sandbox, or the
-// user has accepted that there is none.
-func (c *Controller) acceptsSandbox() bool {
-	if c.Runtime.Sandbox.Level() != sandbox.None {
-		return true
-	}
-	_, err := regularfile.ReadIn(c.Project.Repo.Root, unsandboxedFile, 1<<10)
-	return err == nil
 }
 
 // TearDownOver is tearDown for a session that is over and a caller without a Controller. If the commands

@@ -24,7 +24,7 @@ import (
 	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/tool"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // Approvals asks people about the tool calls of the agents of a session.
@@ -194,7 +194,7 @@ func (a asking) question(q gate.Question) (event.Approval, chan session.Request)
 // await waits for an answer.
 func (a asking) await(ctx context.Context, q event.Approval, answers chan session.Request) event.ApprovalAnswer {
 	defer gate.Pause(ctx)()
-	defer runner.Pause(a.step)()
+	defer workclock.Pause(a.step)()
 	timer := clock.NewTimer(a.timeout)
 	defer timer.Stop()
 	select {

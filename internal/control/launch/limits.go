@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // LimitWait measures how long a session has waited for limits since its account's API last answered. Agents that wait
@@ -91,7 +92,7 @@ func (l *Launcher) awaitAccount(ctx context.Context, path, provider string) erro
 	if err != nil || !limited {
 		return err
 	}
-	resume := runner.Pause(ctx)
+	resume := workclock.Pause(ctx)
 	defer resume()
 	for limited {
 		if err := l.waitOut(ctx, path, name, limit); err != nil {
@@ -111,7 +112,7 @@ func (l *Launcher) awaitFault(ctx context.Context, path, name string) error {
 	if fault == nil {
 		return nil
 	}
-	resume := runner.Pause(ctx)
+	resume := workclock.Pause(ctx)
 	defer resume()
 	for ; fault != nil; fault = faults.Of(name) {
 		if !faults.Patient {

@@ -25,6 +25,7 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/tool"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // Spawns is the state that all agents of a session share.
@@ -131,7 +132,7 @@ func (s *spawner) spawn(call context.Context, r spawn.Request) (session.Subagent
 	defer cancel(nil)
 	defer context.AfterFunc(call, func() { cancel(errNobodyWaits) })()
 	ctx = tool.WithProgress(ctx, func(text string) { tool.Progress(call, text) })
-	defer runner.Pause(s.ctx)()
+	defer workclock.Pause(s.ctx)()
 	err := s.Spawns.Queue.Do(ctx, spawn.Item{
 		Account: run.account, Label: r.Agent, Queued: func(q spawn.State) error {
 			defer tool.Begun(call) // the next request comes after this one

@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/oneline"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/workclock"
 )
 
 // subagent is one request for a subagent, from the request to its end.
@@ -137,7 +137,7 @@ func (r *subagent) work(outer context.Context) error {
 	own := r.Plan.Agents[r.child.Agent]
 	if own.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = runner.Limited(ctx, own.Timeout, &timeoutError{own.Timeout})
+		ctx, cancel = workclock.Limit(ctx, own.Timeout, &timeoutError{own.Timeout})
 		defer cancel()
 	}
 	var leave func()

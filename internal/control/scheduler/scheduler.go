@@ -18,7 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/rehearsal"
 )
 
 // Scheduler runs tasks concurrently until no more can run. The goroutine of Run decides
@@ -272,7 +272,7 @@ func (s *Scheduler) finish(e ended) {
 			s.halt(fault)
 			return
 		}
-		s.halted = s.halted || errors.As(e.err, new(*runner.RehearsalError)) // those of other tasks would fail, too
+		s.halted = s.halted || errors.As(e.err, new(*rehearsal.Error)) // those of other tasks would fail, too
 		s.fail(e.err)
 		s.counts["stopped by an error"]++
 		return

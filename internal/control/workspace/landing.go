@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/runner"
+	"github.com/coven-run/coven/runner/elsewhere"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/commit"
 	"github.com/coven-run/coven/worktree/diff"
@@ -293,12 +294,17 @@ func (s *Workspace) push() func(ctx context.Context, l integrate.Landing) error 
 	}
 }
 
-// LandedElsewhere returns what finds the commit with which another machine has landed the task, or nil if no other machine can have the session.
-func (s *Workspace) LandedElsewhere() func(context.Context) (string, error) {
+// Remote returns the workspace if a remote keeps the session, so that another machine can land the task, or nil.
+func (s *Workspace) Remote() elsewhere.Landing {
 	if s.Keeper == nil {
 		return nil
 	}
-	return func(ctx context.Context) (string, error) { return s.Keeper.Landed(ctx, s.Target.Ref) }
+	return s
+}
+
+// Elsewhere returns the commit with which another machine has landed the task, or "".
+func (s *Workspace) Elsewhere(ctx context.Context) (string, error) {
+	return s.Keeper.Landed(ctx, s.Target.Ref)
 }
 
 // Recover finishes or undoes an interrupted landing.
