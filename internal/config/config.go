@@ -79,10 +79,11 @@ func (b BudgetPerDay) Amount() budget.Amount { return budget.Amount{USD: b.USD, 
 // Run configures how tasks are run.
 type Run struct {
 	MaxTasks int           `yaml:"max_tasks" about:"how many tasks run at once, 1 to 64"`
-	Remote   string        `yaml:"remote" about:"the git remote that keeps sessions, so that other machines can continue them"`
 	Budget   budget.Amount `yaml:"budget" about:"of all tasks of one coven run together"`
 	// Collisions says how predicted conflicts between tasks are handled.
 	Collisions string `yaml:"collisions" oneof:"off|warn|tell|serialize" about:"predicted conflicts between tasks: warn shows them; tell also tells the agents; serialize also holds back ready tasks with the same touches: labels"`
+	// Remote is the remote that keeps sessions; empty to keep them on this machine only.
+	Remote string `yaml:"remote" about:"the git remote that keeps sessions, so that other machines can continue them: origin"`
 }
 
 // Landing configures how changes land.

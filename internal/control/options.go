@@ -13,6 +13,7 @@ import (
 	"github.com/coven-run/coven/plugins"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // CheckOptions returns an error if no session could begin with these options, regardless of its task.
@@ -20,6 +21,11 @@ import (
 func CheckOptions(ctx context.Context, p *project.Project, o Options) error {
 	if err := p.CheckChoice(o.Grimoire); err != nil {
 		return err
+	}
+	if o.Remote != "" {
+		if _, err := remote.Address(ctx, p.Repo, o.Remote); err != nil {
+			return err
+		}
 	}
 	if o.Provider != "" {
 		err := p.CheckPlugins([]plugins.Need{plugins.NeedOf(o.Provider)})

@@ -99,23 +99,8 @@ func Read(ctx context.Context, r *repo.Repo, tip string) (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("read a session: %w", err)
 	}
-	s := State{Tip: tip, Files: map[string][]byte{}}
-	for line := range strings.Lines(c.Message) {
-		line = strings.TrimSuffix(line, "\n")
-		key, value, _ := strings.Cut(line, ": ")
-		switch key + ": " {
-		case sessionLine:
-			s.Session = value
-		case snapshotLine:
-			s.Snapshot = value
-		case branchLine:
-			s.Branch.Tip = value
-		case mergedLine:
-			s.Branch.Merged = strings.Fields(value)
-		case rebasedLine:
-			s.Branch.Rebased = strings.Fields(value)
-		}
-	}
+	s := parse(c.Message)
+	s.Tip = tip
 	for _, oid := range []string{s.Snapshot, s.Branch.Tip} { // only what the remote keeps with the tip
 		if oid != "" && !slices.Contains(c.Parents, oid) {
 			return s, fmt.Errorf("read the session at %s: it has no parent %s", tip, oid)
@@ -143,6 +128,27 @@ func Read(ctx context.Context, r *repo.Repo, tip string) (State, error) {
 		return s, fmt.Errorf("read the session at %s: %w", tip, err)
 	}
 	return s, nil
+}
+
+// parse parses the message of a tip.
+func parse(message string) State {
+	s := State{Files: map[string][]byte{}}
+	for line := range strings.Lines(message) {
+		key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch key + ": " {
+		case sessionLine:
+			s.Session = value
+		case snapshotLine:
+			s.Snapshot = value
+		case branchLine:
+			s.Branch.Tip = value
+		case mergedLine:
+			s.Branch.Merged = strings.Fields(value)
+		case rebasedLine:
+			s.Branch.Rebased = strings.Fields(value)
+		}
+	}
+	return s
 }
 
 // Store stores a session as a commit after the tip s.Tip, which may be empty, and returns it. Nothing moves.

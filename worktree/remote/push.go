@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/names"
 	"github.com/coven-run/coven/worktree/internal/object"
@@ -201,7 +202,7 @@ func Location(address string) (host, path string, ok bool) {
 func Address(ctx context.Context, r *repo.Repo, name string) (string, error) {
 	address, err := r.Git().Line(ctx, "remote", "get-url", "--push", "--", name)
 	if err != nil {
-		return "", fmt.Errorf("there is no remote %s", name)
+		return "", exit.Usagef("git remote -v", "there is no remote %s", name)
 	}
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		u.User = nil

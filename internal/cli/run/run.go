@@ -109,6 +109,7 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.remote = cmp.Or(o.remote, p.Config.Run.Remote)
 	branch, err := control.TargetBranch(ctx, p, o.onto)
 	if err != nil {
 		return err
@@ -148,7 +149,7 @@ func (o *runOptions) start(ctx context.Context, p *project.Project, branch strin
 	if err := o.noteEarlier(p, todo); err != nil {
 		return err
 	}
-	if o.remote = cmp.Or(o.remote, p.Config.Run.Remote); o.remote != "" {
+	if o.remote != "" {
 		if err := o.app.KeepOn(ctx, p, o.remote, o.yes, "coven run --yes --remote "+shellword.Word(o.remote)); err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ const consentFile = "sessions-on-remotes"
 func CheckConsent(ctx context.Context, p *project.Project, name string, accepted bool, ask func(ctx context.Context, gap string) (bool, error), next string) error {
 	address, err := remote.Address(ctx, p.Repo, name)
 	if err != nil {
-		return exit.Usagef("git remote -v", "%w", err)
+		return err
 	}
 	known, _, err := consent.Read(p.Repo.Root, consentFile)
 	if err != nil || slices.Contains(strings.Split(known, "\n"), address) {

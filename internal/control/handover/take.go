@@ -78,6 +78,11 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 	if err != nil || tip == known {
 		return err
 	}
+	return take(ctx, p, name, task, tip, force)
+}
+
+// take is Take for a tip that this machine does not know, or for none.
+func take(ctx context.Context, p *project.Project, name, task, tip string, force bool) error {
 	here, err := p.Finder.OfTask(task)
 	if err != nil && !errors.Is(err, session.ErrNone) {
 		return err
@@ -95,14 +100,16 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 		}
 	}
 	v, err := session.ViewRecord(there.Files)
-	switch {
-	case err != nil:
+	if err == nil && (v.Task != task || v.ID != there.Session) {
+		err = fmt.Errorf("it is that of task %q", v.Task)
+	}
+	if err != nil {
 		return fmt.Errorf("the session of %s on %s is damaged: %w", task, name, err)
-	case v.Task != task || v.ID != there.Session:
-		return fmt.Errorf("the session of %s on %s is that of task %q", task, name, v.Task)
-	case held(p, name, v) != nil && !force:
-		return held(p, name, v)
-	case here.Live() && here.ID != there.Session:
+	}
+	if err := held(p, name, v); err != nil && !force {
+		return err
+	}
+	if here.Live() && here.ID != there.Session {
 		return exit.Personf("coven cancel "+shellword.Word(task), "task %s has another session here, %s, than on %s", task, here.ID, name)
 	}
 	return bring(ctx, p, v, there)
@@ -157,7 +164,7 @@ func Moved(ctx context.Context, p *project.Project, all []session.View) (moved [
 			continue
 		}
 		if _, asked := tips[name]; !asked {
-			tips[name], _ = live.Tips(ctx, p.Repo, name) //nolint:errcheck // nil if it does not answer
+			tips[name], _ = live.Tips(ctx, p.Repo, name) // nil if it does not answer
 		}
 		known, err := live.Known(ctx, p.Repo, v.Task)
 		if err == nil && tips[name] != nil && tips[name][live.Ref(v.Task)] != known {
