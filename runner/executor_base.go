@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -17,8 +16,8 @@ import (
 // checksAndBase runs checks. The first time that one of them fails as if it could not run, it runs once more on the files from which
 // the change starts: if it fails there in the same way, the change is not the cause, and a person decides, before an agent is
 // paid to fix it.
-func (x *Executor) checksAndBase(ctx context.Context, path string, checks []check.Check, transcript io.Writer) (event.Result, error) {
-	result, err := x.checks(ctx, path, checks, transcript)
+func (x *Executor) checksAndBase(ctx context.Context, path string, checks []check.Check) (event.Result, error) {
+	result, err := x.checks(ctx, path, checks)
 	if err != nil || result.ErrorType != event.ErrorProcessExit || !evidence.CannotRun(result.ExitCode, result.Output) {
 		return result, err
 	}
@@ -26,7 +25,7 @@ func (x *Executor) checksAndBase(ctx context.Context, path string, checks []chec
 	if slices.ContainsFunc(x.Journal.All(event.CheckOnBase), func(e event.Event) bool { return evidence.IsSettled(event.As[event.BaseCheck](e), failed.Run) }) {
 		return result, nil
 	}
-	same, err := x.failsOnBase(ctx, path, failed, result, transcript)
+	same, err := x.failsOnBase(ctx, path, failed, result)
 	if err == nil && same {
 		result.ErrorType = event.ErrorBase
 		result.Error = fmt.Sprintf("check %q fails in the same way without the change: %s", failed.Run, result.Output[strings.LastIndexByte(result.Output, '\n')+1:])
@@ -35,7 +34,7 @@ func (x *Executor) checksAndBase(ctx context.Context, path string, checks []chec
 }
 
 // failsOnBase reports whether a check that has failed fails in the same way on the files from which the change starts.
-func (x *Executor) failsOnBase(ctx context.Context, path string, c check.Check, failed event.Result, transcript io.Writer) (bool, error) {
+func (x *Executor) failsOnBase(ctx context.Context, path string, c check.Check, failed event.Result) (bool, error) {
 	base, err := x.Commands.Start(ctx)
 	if err != nil || base == "" {
 		return false, err
@@ -52,7 +51,7 @@ func (x *Executor) failsOnBase(ctx context.Context, path string, c check.Check, 
 	if err := x.emit(event.CheckStarted, path, event.Check{Text: c.Run, Snapshot: before.Commit, Base: true}); err != nil {
 		return false, err
 	}
-	ran, err := x.runOn(ctx, path, base, c, transcript)
+	ran, err := x.runOn(ctx, path, base, c)
 	failpoint.Point("check.base")
 	if isChanged(err) {
 		return false, err
@@ -65,9 +64,9 @@ func (x *Executor) failsOnBase(ctx context.Context, path string, c check.Check, 
 }
 
 // runOn runs a check on the files of a commit.
-func (x *Executor) runOn(ctx context.Context, path, commit string, c check.Check, transcript io.Writer) (Ran, error) {
+func (x *Executor) runOn(ctx context.Context, path, commit string, c check.Check) (Ran, error) {
 	if err := x.Workspace.Restore(ctx, commit); err != nil {
 		return Ran{}, err
 	}
-	return x.run(ctx, path, Command{Shell: c.Run, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Transcript: transcript})
+	return x.run(ctx, path, Command{Shell: c.Run, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}})
 }

@@ -185,12 +185,7 @@ func (b *batch) checkStack(ctx context.Context, n int) (event.Result, error) {
 		return event.Result{}, cause(ctx, &stackError{err})
 	}
 	failpoint.Point("batch.stacked")
-	transcript, _, err := lead.x.Journal.OpenLog(lead.c.Path)
-	if err != nil {
-		return event.Result{}, err
-	}
-	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	result, err := lead.x.checks(ctx, lead.c.Path, lead.c.Merge.Checks, transcript)
+	result, err := lead.x.checks(ctx, lead.c.Path, lead.c.Merge.Checks)
 	if err != nil {
 		return event.Result{}, cause(ctx, err)
 	}

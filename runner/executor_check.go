@@ -2,10 +2,8 @@ package runner
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -18,10 +16,10 @@ import (
 
 // checks runs checks in order until one fails. A check must not change the worktree: its changes are saved
 // in a snapshot and reverted.
-func (x *Executor) checks(ctx context.Context, path string, checks []check.Check, transcript io.Writer) (event.Result, error) {
+func (x *Executor) checks(ctx context.Context, path string, checks []check.Check) (event.Result, error) {
 	result := event.Result{OK: true}
 	for _, c := range checks {
-		ran, receipt, err := x.prove(ctx, path, c, transcript)
+		ran, receipt, err := x.prove(ctx, path, c)
 		if err != nil {
 			return event.Result{}, err
 		}
@@ -37,14 +35,14 @@ func (x *Executor) checks(ctx context.Context, path string, checks []check.Check
 
 // prove runs a check and records its receipt. A check that fails while checks of other tasks run is run once more,
 // alone, before it counts. This is recorded in between, so that after a kill only the second run follows.
-func (x *Executor) prove(ctx context.Context, path string, c check.Check, transcript io.Writer) (Ran, event.Receipt, error) {
+func (x *Executor) prove(ctx context.Context, path string, c check.Check) (Ran, event.Receipt, error) {
 	first := x.failedBeside(path, c.Run)
-	ran, receipt, beside, err := x.check(ctx, path, c, first.Beside != "", transcript)
+	ran, receipt, beside, err := x.check(ctx, path, c, first.Beside != "")
 	if err == nil && receipt.ExitCode != 0 && beside != "" && ctx.Err() == nil {
 		first = event.CheckRepeat{Text: c.Run, Tree: receipt.Tree, Beside: beside}
 		if err = x.emit(event.CheckRepeated, path, first); err == nil {
 			failpoint.Point("check.repeated")
-			ran, receipt, _, err = x.check(ctx, path, c, true, transcript)
+			ran, receipt, _, err = x.check(ctx, path, c, true)
 		}
 	}
 	if err != nil {
@@ -74,7 +72,7 @@ func (x *Executor) failedBeside(path, command string) event.CheckRepeat {
 }
 
 // check runs one check, and then restores the worktree. beside lists the other tasks whose checks ran at the same time.
-func (x *Executor) check(ctx context.Context, path string, c check.Check, alone bool, transcript io.Writer) (ran Ran, receipt event.Receipt, beside string, err error) {
+func (x *Executor) check(ctx context.Context, path string, c check.Check, alone bool) (ran Ran, receipt event.Receipt, beside string, err error) {
 	reservation, err := x.reserve(ctx, path, c, alone)
 	if err != nil {
 		return Ran{}, receipt, "", err
@@ -91,10 +89,7 @@ func (x *Executor) check(ctx context.Context, path string, c check.Check, alone 
 	if err != nil {
 		return Ran{}, receipt, "", err
 	}
-	sum := sha256.New()
-	ran, err = x.run(ctx, path, Command{
-		Shell: c.Run, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Reuse: c.Reuse, Transcript: io.MultiWriter(transcript, sum),
-	})
+	ran, err = x.run(ctx, path, Command{Shell: c.Run, Env: []string{"COVEN_STEP_KEY=" + x.key(path)}, Reuse: c.Reuse})
 	failpoint.Point("check.ran")
 	if isChanged(err) {
 		return Ran{}, receipt, "", err
@@ -108,7 +103,7 @@ func (x *Executor) check(ctx context.Context, path string, c check.Check, alone 
 	if clean && ran.Keep != nil {
 		ran.Keep()
 	}
-	return ran, ran.receipt(c.Run, tree, sum), beside, nil
+	return ran, ran.receipt(c.Run, tree), beside, nil
 }
 
 // reserve waits until a check may run. Meanwhile the clocks of its step are paused.

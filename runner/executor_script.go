@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"hash"
 	"io"
 	"strings"
 
@@ -26,25 +25,17 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (even
 	if text := tooLong(c.Script); text != "" {
 		return event.Result{Error: text, ErrorType: event.ErrorTooLong}, nil
 	}
-	transcript, _, err := x.Journal.OpenLog(c.Path)
-	if err != nil {
-		return event.Result{}, err
-	}
-	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
 	if len(c.Script.Checks) > 0 {
-		return x.checksAndBase(ctx, c.Path, c.Script.Checks, transcript)
+		return x.checksAndBase(ctx, c.Path, c.Script.Checks)
 	}
 	env := append([]string{"COVEN_STEP_KEY=" + x.key(c.Path)}, c.Script.Env...)
-	sum := sha256.New()
-	ran, err := x.run(ctx, c.Path, Command{
-		Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, TTY: c.Script.TTY, Transcript: io.MultiWriter(transcript, sum),
-	})
+	ran, err := x.run(ctx, c.Path, Command{Shell: c.Script.Command, Env: env, Secrets: c.Script.Secrets, Workdir: c.Script.Workdir, TTY: c.Script.TTY})
 	failpoint.Point("script.ended")
 	if err != nil {
 		return event.Result{}, err
 	}
 	result := ran.result("the command")
-	receipt := ran.receipt(c.Script.Command, b.Tree, sum)
+	receipt := ran.receipt(c.Script.Command, b.Tree)
 	receipt.Settings = settings(c.Script)
 	result.Receipts = []event.Receipt{receipt}
 	if result.ErrorType != "" {
@@ -53,13 +44,35 @@ func (x *Executor) script(ctx context.Context, c engine.Call, b leafStart) (even
 	return x.commit(ctx, c, b, result, "")
 }
 
-// run runs a command of a leaf while the repository is watched.
+// run runs a command of a leaf while the repository is watched. It appends its output to the log of the leaf.
 func (x *Executor) run(ctx context.Context, path string, command Command) (ran Ran, err error) {
+	transcript, at, err := x.Journal.OpenLog(path)
+	if err != nil {
+		return Ran{}, err
+	}
+	command.Transcript = transcript
 	err = x.watched(ctx, path, func() (err error) {
 		ran, err = x.Commands.Run(ctx, command)
 		return err
 	})
+	_ = transcript.Close() // the events are the record, the log is for people
+	if err == nil {
+		ran.logged, err = x.logged(path, at)
+	}
 	return ran, err
+}
+
+// logged returns the part of the log of a leaf from an offset, as it is stored: without secrets. It ends where the log
+// cannot be read.
+func (x *Executor) logged(path string, at int64) (event.LogPart, error) {
+	log, err := x.Journal.ReadLog(path, at)
+	if err != nil {
+		return event.LogPart{}, err
+	}
+	defer log.Close() //nolint:errcheck // read only
+	sum := sha256.New()
+	size, _ := io.Copy(sum, log)
+	return event.LogPart{At: at, Size: size, Sum: hex.EncodeToString(sum.Sum(nil))}, nil
 }
 
 // maxArgument is the maximum length of an argument or variable of a program: Linux allows 128 KiB,
@@ -96,9 +109,9 @@ func settings(s *engine.ScriptInput) string {
 }
 
 // receipt returns the proof that a command ran on a tree.
-func (r Ran) receipt(command, tree string, log hash.Hash) event.Receipt {
+func (r Ran) receipt(command, tree string) event.Receipt {
 	receipt := event.Receipt{
-		Command: command, ExitCode: r.ExitCode, Tree: tree, Duration: r.Duration, Log: hex.EncodeToString(log.Sum(nil)),
+		Command: command, ExitCode: r.ExitCode, Tree: tree, Duration: r.Duration, LogPart: r.logged,
 		NotIsolated: r.NotIsolated, Read: r.Read, Reads: r.Reads, Reused: r.Reused,
 	}
 	if r.Stopped != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/coven-run/coven/grimoires"
@@ -43,12 +42,7 @@ func (x *Executor) setup(ctx context.Context, c engine.Call, b leafStart) (event
 			return event.Result{}, err
 		}
 	}
-	transcript, _, err := x.Journal.OpenLog(c.Path)
-	if err != nil {
-		return event.Result{}, err
-	}
-	defer transcript.Close() //nolint:errcheck // the events are the record, the log is for people
-	result, err := x.setupCommands(ctx, c, transcript)
+	result, err := x.setupCommands(ctx, c)
 	failpoint.Point("setup.ended")
 	if isChanged(err) {
 		return result, err
@@ -75,13 +69,13 @@ func (x *Executor) excludeSetup(ctx context.Context, path string) error {
 }
 
 // setupCommands runs the commands until one fails or their time is up.
-func (x *Executor) setupCommands(ctx context.Context, c engine.Call, transcript io.Writer) (event.Result, error) {
+func (x *Executor) setupCommands(ctx context.Context, c engine.Call) (event.Result, error) {
 	over := &engine.OverTimeError{Step: event.SetupStep, Limit: c.Setup.Timeout}
 	ctx, stop := workclock.Limit(ctx, c.Setup.Timeout, over)
 	defer stop()
 	result := event.Result{OK: true}
 	for _, command := range c.Setup.Commands {
-		ran, err := x.run(ctx, c.Path, Command{Shell: command, Setup: true, Env: []string{"COVEN_STEP_KEY=" + x.key(c.Path)}, Transcript: transcript})
+		ran, err := x.run(ctx, c.Path, Command{Shell: command, Setup: true, Env: []string{"COVEN_STEP_KEY=" + x.key(c.Path)}})
 		if err != nil && !isChanged(err) && errors.Is(context.Cause(ctx), over) {
 			ran, err = Ran{Stopped: over.Error()}, nil // the time was up before the command started
 		}

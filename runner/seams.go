@@ -218,14 +218,14 @@ type Reservation struct {
 
 // Command is one shell command of a step.
 type Command struct {
-	Shell      string   // for sh -c
-	Env        []string // KEY=VALUE, with marks for secrets: tmpl.Reveal
-	Secrets    []string // names of the secrets that the command uses
-	Workdir    string   // relative to the worktree
-	Setup      bool     // it may read the files of the main checkout, to copy them
-	TTY        bool     // its output is a terminal instead of a pipe
-	Reuse      bool     // it need not run if nothing that it reads has changed since it last passed
-	Transcript io.Writer
+	Shell      string    // for sh -c
+	Env        []string  // KEY=VALUE, with marks for secrets: tmpl.Reveal
+	Secrets    []string  // names of the secrets that the command uses
+	Workdir    string    // relative to the worktree
+	Setup      bool      // it may read the files of the main checkout, to copy them
+	TTY        bool      // its output is a terminal instead of a pipe
+	Reuse      bool      // it need not run if nothing that it reads has changed since it last passed
+	Transcript io.Writer // set by the executor
 }
 
 // Ran is the result of a command.
@@ -238,6 +238,7 @@ type Ran struct {
 	NotIsolated bool
 	// Read, Reads and Reused are those of its receipt.
 	Read, Reads, Reused string
+	logged              event.LogPart
 	Keep                func() // lets a later command with Reuse rely on the success; it may be nil
 }
 

@@ -149,7 +149,7 @@ func (w *tale) Do(_ context.Context, c runengine.Call) (event.Result, error) {
 	all := []one{{event.StepStarted, event.StepStart{Kind: c.Kind(), Snapshot: oid, Tree: oid}}}
 	result := event.Result{Output: "--- FAIL: TestIt\n    it_test.go:12: it is not", ExitCode: 1, Tree: oid, Error: "the command ended with exit code 1"}
 	if c.Agent == nil {
-		receipt := event.Receipt{Command: "make test", ExitCode: 1, Tree: oid, Duration: time.Second, Log: oid}
+		receipt := event.Receipt{Command: "make test", ExitCode: 1, Tree: oid, Duration: time.Second, LogPart: event.LogPart{Sum: oid}}
 		result.Receipts = []event.Receipt{receipt}
 	} else {
 		all = append(all, one{event.AgentStarted, event.AgentStart{Conversation: oid, Prompt: c.Agent.Prompt}})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ type Landing struct {
 	Session  string `json:"session"`
 	Target   string `json:"target"`   // full ref
 	Old      string `json:"oldTip"`   // the target's tip before
-	Strategy string `json:"strategy"` // squash, merge or rebase
+	Strategy string `json:"strategy"` // squash, merge, rebase or pull-request
 	// Head is the tip of the target after the landing if the changes of other tasks landed on top of the commit in the same
 	// update. With lists the tasks with which it was checked.
 	Head     string   `json:"newTip,omitempty"`
@@ -202,26 +203,38 @@ func present(texts, ids map[string]string) error {
 	return nil
 }
 
-// Differences returns the names of the fields of the predicate in which two statements differ, in order.
+// Differences returns the fields of the predicate in which two statements differ, such as approval.by or checks[0].exitCode, in order.
 func Differences(a, b Statement) []string {
-	fields := func(s Statement) map[string]json.RawMessage {
-		var all map[string]json.RawMessage
+	generic := func(s Statement) (value any) {
 		text, _ := json.Marshal(s.Predicate) // a value without functions and channels
-		_ = json.Unmarshal(text, &all)
-		return all
+		_ = json.Unmarshal(text, &value)
+		return value
 	}
-	one, two := fields(a), fields(b)
-	var differ []string
-	for name := range one {
-		if !bytes.Equal(one[name], two[name]) {
-			differ = append(differ, name)
+	return differences("", generic(a), generic(b))
+}
+
+// differences returns the paths of the fields in which two JSON values differ. Lists of different lengths differ as a whole.
+func differences(path string, a, b any) (differ []string) {
+	one, object := a.(map[string]any)
+	two, both := b.(map[string]any)
+	if object && both {
+		names := maps.Clone(one)
+		maps.Copy(names, two)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			differ = append(differ, differences(strings.TrimPrefix(path+"."+name, "."), one[name], two[name])...)
 		}
+		return differ
 	}
-	for name := range two {
-		if _, has := one[name]; !has {
-			differ = append(differ, name)
+	first, list := a.([]any)
+	second, both := b.([]any)
+	if list && both && len(first) == len(second) {
+		for i := range first {
+			differ = append(differ, differences(fmt.Sprintf("%s[%d]", path, i), first[i], second[i])...)
 		}
+		return differ
 	}
-	slices.Sort(differ)
+	if !reflect.DeepEqual(a, b) {
+		differ = []string{path}
+	}
 	return differ
 }

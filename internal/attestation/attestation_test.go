@@ -56,11 +56,11 @@ func (j *journal) only() Statement {
 // full returns a journal with everything that a statement can have.
 func full(t *testing.T) *journal {
 	j := &journal{t: t}
-	j.add(event.CheckEnded, "test#1", event.Receipt{Command: "check a", ExitCode: 1, Tree: oid("1"), Log: sum("1")})
+	j.add(event.CheckEnded, "test#1", event.Receipt{Command: "check a", ExitCode: 1, Tree: oid("1"), LogPart: event.LogPart{Sum: sum("1")}})
 	j.review("quality[1]/review#1", "ada", "fail", oid("1"))
 	j.review("quality[2]/review#1", "ada", "pass", oid("2"))
-	j.add(event.CheckEnded, "land#1", event.Receipt{Command: "check a", Tree: oid("3"), Duration: 5, Log: sum("2"), Read: "1 in s3cret", Reads: sum("3"), FailedBeside: "t-9", NotIsolated: true})
-	j.add(event.StepCompleted, "make#1", event.Result{Receipts: []event.Receipt{{Command: "make s3cret", Tree: oid("1"), Log: sum("4"), Settings: sum("5"), Reused: "other"}}})
+	j.add(event.CheckEnded, "land#1", event.Receipt{Command: "check a", Tree: oid("3"), Duration: 5, LogPart: event.LogPart{Sum: sum("2")}, Read: "1 in s3cret", Reads: sum("3"), FailedBeside: "t-9", NotIsolated: true})
+	j.add(event.StepCompleted, "make#1", event.Result{Receipts: []event.Receipt{{Command: "make s3cret", Tree: oid("1"), LogPart: event.LogPart{Sum: sum("4")}, Settings: sum("5"), Reused: "other"}}})
 	j.add(event.ReviewAnswered, "land#1", event.MergeDecision{Tree: oid("2"), By: "ada"})
 	j.add(event.ReviewAnswered, "land#1", event.MergeDecision{Tree: oid("2"), By: "eve", Approved: true})
 	j.add(event.LandIntended, "land#1", event.Landing{New: oid("e")})
@@ -92,7 +92,7 @@ func TestStatement(t *testing.T) {
 	if strings.Contains(text, "s3cret") || !strings.Contains(text, `"make ***"`) {
 		t.Errorf("a secret: %s", text)
 	}
-	j.add(event.CheckEnded, "later#1", event.Receipt{Command: "check b", Tree: oid("3"), Log: sum("1")})
+	j.add(event.CheckEnded, "later#1", event.Receipt{Command: "check b", Tree: oid("3"), LogPart: event.LogPart{Sum: sum("1")}})
 	if again := j.only(); len(Differences(s, again)) > 0 {
 		t.Errorf("later events change it: %v", Differences(s, again))
 	}
@@ -113,8 +113,8 @@ func TestLandings(t *testing.T) {
 // approvals.
 func TestChecksThatCount(t *testing.T) {
 	j := &journal{t: t}
-	j.add(event.CheckEnded, "land#1", event.Receipt{Command: "check a", Tree: oid("5"), Log: sum("1")})
-	j.add(event.CheckEnded, "land#1", event.Receipt{Command: "check a", Tree: oid("6"), ExitCode: 1, Log: sum("2")})
+	j.add(event.CheckEnded, "land#1", event.Receipt{Command: "check a", Tree: oid("5"), LogPart: event.LogPart{Sum: sum("1")}})
+	j.add(event.CheckEnded, "land#1", event.Receipt{Command: "check a", Tree: oid("6"), ExitCode: 1, LogPart: event.LogPart{Sum: sum("2")}})
 	landing := event.Landing{Target: "refs/heads/main", Old: oid("a"), New: oid("b"), Tree: oid("3"), Strategy: "squash", Head: oid("c")}
 	j.add(event.LandDone, "land#1", landing)
 	if c := j.only().Predicate.Checks; len(c) != 1 || c[0].Tree != oid("5") {

@@ -71,7 +71,7 @@ func (r Record) statement(l event.Landing, before []event.Event) Statement {
 func (r Record) check(path string, c event.Receipt) Check {
 	check := Check{
 		Command: r.Hide(c.Command), Required: c.Settings == "" && r.Required(c.Command), Step: r.Hide(path), ExitCode: c.ExitCode, Duration: c.Duration,
-		Log: c.Log, Tree: c.Tree, Settings: c.Settings, Reused: c.Reused, FailedBeside: r.Hide(c.FailedBeside), NotIsolated: c.NotIsolated,
+		Log: c.Sum, Tree: c.Tree, Settings: c.Settings, Reused: c.Reused, FailedBeside: r.Hide(c.FailedBeside), NotIsolated: c.NotIsolated,
 	}
 	if c.Read != "" {
 		check.ReadOutside = &ReadOutside{Text: r.Hide(c.Read), SHA256: c.Reads}

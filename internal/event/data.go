@@ -269,14 +269,21 @@ type Snapshot struct {
 	Clean bool `json:"-"`
 }
 
+// LogPart is the output of a command in the log of its step, as it is stored: without secrets.
+type LogPart struct {
+	Sum  string `json:"log_sha256"`
+	At   int64  `json:"log_at,omitempty"`   // offset
+	Size int64  `json:"log_size,omitempty"` // older versions did not record it; their sum is that of the output with its secrets
+}
+
 // Receipt is the data of CheckEnded: coven's proof that a command ran.
 type Receipt struct {
 	Command  string        `json:"command"`
 	ExitCode int           `json:"exit_code"`
 	Tree     string        `json:"tree"` // tree of the worktree when the command started
 	Duration time.Duration `json:"duration_ns"`
-	Log      string        `json:"log_sha256"`
-	Settings string        `json:"settings,omitempty"` // sha256 of the variables and the directory set by a step; such a receipt is not valid for other steps
+	LogPart
+	Settings string `json:"settings,omitempty"` // sha256 of the variables and the directory set by a step; such a receipt is not valid for other steps
 	// FailedBeside names tasks whose checks ran while the check failed for the first time. The receipt is that of its
 	// second run, alone.
 	FailedBeside string `json:"failed_beside,omitempty"`

@@ -42,6 +42,9 @@ const fanOut = 256
 // ErrNone means that a commit has no note.
 var ErrNone = exit.Sentinel(exit.Failed, "git fetch origin "+Ref+":"+Ref, "no receipt")
 
+// ErrMalformed means that what is stored as the note of a commit cannot be a receipt.
+var ErrMalformed = errors.New("the note cannot be a receipt")
+
 // A Landed is a commit for which there may be a note.
 type Landed struct{ Commit, Tree string }
 
@@ -119,7 +122,7 @@ func signs(ctx context.Context, g git.Repo) (bool, error) {
 func body(ctx context.Context, g git.Repo, oid string) (content []byte, err error) {
 	err = g.Objects(ctx, []string{oid}, func(o object.Object, from io.Reader) (err error) {
 		if o.Size > maxNote {
-			return fmt.Errorf("it has %d bytes, more than %d", o.Size, maxNote)
+			return fmt.Errorf("%w: it has %d bytes, more than %d", ErrMalformed, o.Size, maxNote)
 		}
 		content, err = io.ReadAll(io.LimitReader(from, maxNote))
 		return err
@@ -173,8 +176,8 @@ func present(ctx context.Context, g git.Repo) (commit, tree string, err error) {
 
 // insert returns tree with a note at path, the rest of the commit's ID. It is empty if there is a note already.
 func insert(ctx context.Context, g git.Repo, tree, path, blob string) (string, error) {
-	entries, dir, at, err := level(ctx, g, tree, path)
-	if err != nil || at != "" {
+	entries, dir, note, err := level(ctx, g, tree, path)
+	if err != nil || note.Oid != "" {
 		return "", err
 	}
 	add := object.Entry{Mode: "100644", Oid: blob, Path: path}
@@ -191,42 +194,56 @@ func insert(ctx context.Context, g git.Repo, tree, path, blob string) (string, e
 	return g.MakeTree(ctx, append(entries, add))
 }
 
-// level returns the entries of one directory of notes, the index of the subdirectory for path or -1, and the blob at path
-// if the directory has it.
-func level(ctx context.Context, g git.Repo, tree, path string) (entries []object.Entry, dir int, blob string, err error) {
+// level returns the entries of one directory of notes, the index of the subdirectory for path or -1, and the entry at path. Its ID is empty
+// if the directory does not have it.
+func level(ctx context.Context, g git.Repo, tree, path string) (entries []object.Entry, dir int, note object.Entry, err error) {
 	if tree != "" {
 		entries, err = g.Level(ctx, tree)
 	}
 	dir = -1
 	for i, e := range entries {
 		switch {
-		case e.Path == path && e.Mode != object.ModeTree:
-			blob = e.Oid
+		case e.Path == path:
+			note = e
 		case len(path) > 2 && e.Path == path[:2] && e.Mode == object.ModeTree:
 			dir = i
 		}
 	}
-	return entries, dir, blob, err
+	return entries, dir, note, err
 }
 
-// Read returns the text of the note of a commit, or ErrNone.
+// kinds are the entries that are no files, by mode.
+var kinds = map[string]string{object.ModeTree: "a directory", "120000": "a symbolic link", object.ModeSubmodule: "a submodule"}
+
+// Read returns the text of the note of a commit. The error is ErrNone if there is none, or ErrMalformed.
 func Read(ctx context.Context, r *repo.Repo, commit string) ([]byte, error) {
-	g := r.Git()
+	text, err := read(ctx, r.Git(), commit)
+	switch {
+	case errors.Is(err, ErrNone):
+		return nil, fmt.Errorf("%w of commit %.12s in %s", ErrNone, commit, Ref)
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", Ref, err)
+	}
+	return text, nil
+}
+
+func read(ctx context.Context, g git.Repo, commit string) ([]byte, error) {
 	_, tree, err := present(ctx, g)
 	for path := commit; tree != "" && err == nil; path = path[2:] {
-		entries, dir, blob, listErr := level(ctx, g, tree, path)
-		if blob != "" {
-			return body(ctx, g, blob)
-		}
-		if err = listErr; dir < 0 {
-			break
+		entries, dir, note, err := level(ctx, g, tree, path)
+		switch {
+		case err != nil:
+			return nil, err
+		case kinds[note.Mode] != "":
+			return nil, fmt.Errorf("%w: it is %s", ErrMalformed, kinds[note.Mode])
+		case note.Oid != "":
+			return body(ctx, g, note.Oid)
+		case dir < 0:
+			return nil, ErrNone
 		}
 		tree = entries[dir].Oid
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", Ref, err)
-	}
-	return nil, fmt.Errorf("%w of commit %.12s in %s", ErrNone, commit, Ref)
+	return nil, cmp.Or(err, ErrNone)
 }
 
 // Has reports whether a commit has a note.

@@ -54,11 +54,13 @@ func Verify(ctx context.Context, p *project.Project, revision string, signed boo
 		return Report{}, err
 	}
 	r := Report{Commit: c.Commit, Tree: c.Tree, Verified: true}
+	var note notes.Note
 	text, err := notes.Read(ctx, p.Repo, c.Commit)
-	if err != nil {
+	if err == nil {
+		note, err = notes.Parse(text)
+	} else if !errors.Is(err, notes.ErrMalformed) {
 		return r, err
 	}
-	note, err := notes.Parse(text)
 	if err == nil {
 		var s attestation.Statement
 		if s, err = attestation.Parse(note.Statement); err == nil {
@@ -224,7 +226,7 @@ func (r *Report) local(p *project.Project) {
 		} else {
 			r.Add("journal", OK, "agrees with session %s on this machine", id)
 		}
-		r.logs(dir, events)
+		r.logs(dir, s, events)
 		return
 	}
 	r.Add("journal", Failed, "session %s did not land commit %.12s", id, r.Statement.Commit())
