@@ -82,6 +82,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"once":       cmdOnce,
 		"hasten":     cmdHasten,
 		"remember":   cmdRemember,
+		"receipts":   cmdReceipts,
 		"later":      cmdLater,
 		"guide":      cmdGuide,
 		"first":      cmdFirst,
@@ -97,6 +98,7 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 		"collector":  cmdCollector,
 		"outsider":   cmdOutsider,
 		"spans":      cmdSpans,
+		"tampered":   cmdTampered,
 	}
 }
 
