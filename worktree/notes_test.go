@@ -3,6 +3,7 @@ package worktree
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -163,4 +164,80 @@ func TestNoteForm(t *testing.T) {
 			t.Errorf("%q: %+v", text, note)
 		}
 	}
+}
+
+// gpg runs GnuPG with a new home directory that is in the environment, and ends its agent after the test.
+func gpg(t *testing.T) func(args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("gpg"); err != nil {
+		t.Skip("gpg is not here")
+	}
+	home := value[string](t)(os.MkdirTemp("", "g")) // the paths of its sockets must be short
+	t.Setenv("GNUPGHOME", home)
+	t.Cleanup(func() {
+		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()
+		must(t, os.RemoveAll(home))
+	})
+	return func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("gpg", append([]string{"--batch", "--quiet", "--homedir", home, "--pinentry-mode", "loopback", "--passphrase", ""}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("gpg %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+}
+
+// A signature by GnuPG is good if the key is trusted, is still valid, and signed exactly this text.
+func TestNoteSignatureGPG(t *testing.T) {
+	own := gpg(t)
+	const then = "20200101T000000"
+	own("--faked-system-time", then, "--quick-generate-key", "Ada <ada@example.org>", "ed25519", "sign", "never")
+	own("--faked-system-time", then, "--quick-generate-key", "Old <old@example.org>", "ed25519", "sign", "1d")
+	program := filepath.Join(t.TempDir(), "gpg")
+	r := sample(t)
+	gitIn(t, r.Root, "config", "commit.gpgSign", "true")
+	gitIn(t, r.Root, "config", "user.signingKey", "ada@example.org")
+	all := commits(t, r, 3)
+	signed := func(c notes.Landed) []byte {
+		storeNote(t, r, c, "{\"a\": 1}\n")
+		return value[[]byte](t)(notes.Read(t.Context(), r, c.Commit))
+	}
+	check := func(what string, text []byte, result, detail string) {
+		t.Helper()
+		s := value[notes.Signature](t)(notes.Verify(t.Context(), r, text))
+		if s.Result != result || !strings.HasPrefix(s.Detail, detail) || detail == "" && s.Signer != "Ada <ada@example.org>" {
+			t.Errorf("%s: %+v", what, s)
+		}
+	}
+	text := signed(all[0])
+	check("own", text, notes.Good, "")
+	check("changed", []byte(strings.Replace(string(text), "1}", "2}", 1)), notes.Bad, "the receipt is not the signed one: ")
+	broken := strings.Replace(string(text), "\n =", "\n =A", 1)
+	check("broken", []byte(broken), notes.Unknown, "git cannot verify it: ")
+	hook(t, program, "exec gpg --faked-system-time "+then+` --default-sig-expire 1d "$@"`+"\n")
+	gitIn(t, r.Root, "config", "gpg.program", program)
+	expired := signed(all[1])
+	hook(t, program, "exec gpg --faked-system-time "+then+` "$@"`+"\n")
+	gitIn(t, r.Root, "config", "user.signingKey", "old@example.org")
+	old := signed(all[2])
+	gitIn(t, r.Root, "config", "gpg.program", "gpg")
+	check("signature that has expired", expired, notes.Unknown, "it is good, but has expired: ")
+	check("key that has expired", old, notes.Unknown, "it is good, but its key has expired: ")
+	public := own("--armor", "--export", "ada@example.org")
+	fingerprint := value[notes.Signature](t)(notes.Verify(t.Context(), r, text)).Key
+	revocation := read(t, filepath.Join(os.Getenv("GNUPGHOME"), "openpgp-revocs.d", fingerprint+".rev"))
+	write(t, program, strings.Replace(revocation, ":-----BEGIN", "-----BEGIN", 1))
+	own("--import", program)
+	check("revoked key", text, notes.Unknown, "it is good, but its key has been revoked: ")
+
+	other := gpg(t)
+	check("unknown key", text, notes.Unknown, "its key is not known: ")
+	write(t, program, public)
+	other("--import", program)
+	check("key without trust", text, notes.Unknown, "it is good, but its key is not trusted")
+	write(t, program, fingerprint+":6:\n")
+	other("--import-ownertrust", program)
+	check("trusted key", text, notes.Good, "")
 }

@@ -286,7 +286,7 @@ func Parse(text []byte) (Note, error) {
 const (
 	Good     = "good"
 	Bad      = "bad"
-	Unknown  = "unknown" // the key is unknown, expired or revoked, or git cannot verify it
+	Unknown  = "unknown" // git cannot verify it, or it is good and its key is not trusted, expired or revoked
 	Unsigned = "unsigned"
 )
 
@@ -295,7 +295,17 @@ type Signature struct {
 	Result string `json:"result"`
 	Signer string `json:"signer,omitempty"` // as in the user's key ring or list of allowed signers
 	Key    string `json:"key,omitempty"`    // fingerprint
-	Detail string `json:"detail,omitempty"` // git's message, if the result is not good
+	Detail string `json:"detail,omitempty"` // the reason and git's message, if the result is not good
+}
+
+// doubts are the reasons why a signature is not Good, by git's code for it.
+var doubts = map[string]string{
+	"U": "it is good, but its key is not trusted",
+	"X": "it is good, but has expired",
+	"Y": "it is good, but its key has expired",
+	"R": "it is good, but its key has been revoked",
+	"B": "the receipt is not the signed one",
+	"E": "its key is not known",
 }
 
 // Verify verifies the signature of a note's text with git and the user's settings.
@@ -327,8 +337,9 @@ func Verify(ctx context.Context, r *repo.Repo, text []byte) (Signature, error) {
 	case fields[0] == "B":
 		s.Result = Bad
 	}
+	s.Detail = cmp.Or(doubts[fields[0]], "git cannot verify it")
 	if said, ok := errors.AsType[*git.Error](verified); ok {
-		s.Detail = strings.TrimSpace(said.Stderr)
+		s.Detail += ": " + strings.Join(strings.Fields(said.Stderr), " ")
 	}
 	return s, nil
 }

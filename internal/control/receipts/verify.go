@@ -176,15 +176,13 @@ func (r *Report) signature(required bool) {
 	case notes.Good:
 		r.Add("signature", OK, "good, by %s (%s)", s.Signer, s.Key)
 		return
-	case notes.Bad:
-		result, detail = Failed, "bad: the receipt is not the signed one"
-	case notes.Unknown:
-		detail = "git cannot verify it, or does not know the key " + s.Key
-		if s.Detail != "" {
-			detail += ": " + strings.Join(strings.Fields(s.Detail), " ")
+	case notes.Bad, notes.Unknown:
+		detail = s.Result + ": " + s.Detail
+		if s.Key != "" {
+			detail = fmt.Sprintf("%s, key %s: %s", s.Result, s.Key, s.Detail)
 		}
 	}
-	if required {
+	if required || s.Result == notes.Bad {
 		result = Failed
 	}
 	r.Add("signature", result, "%s", detail)
