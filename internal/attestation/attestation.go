@@ -52,8 +52,10 @@ type Landing struct {
 	Strategy string `json:"strategy"` // squash, merge, rebase or pull-request
 	// Head is the tip of the target after the landing if the changes of other tasks landed on top of the commit in the same
 	// update. With lists the tasks with which it was checked.
-	Head     string   `json:"newTip,omitempty"`
-	With     []string `json:"checkedWith,omitempty"`
+	Head string   `json:"newTip,omitempty"`
+	With []string `json:"checkedWith,omitempty"`
+	// Setup has the commands that prepared the worktree. It is nil in receipts of versions that did not record them.
+	Setup    []string `json:"setup,omitzero"`
 	Checks   []Check  `json:"checks"`
 	Reviews  []Review `json:"reviews"`
 	Approval Approval `json:"approval"`

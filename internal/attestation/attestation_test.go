@@ -39,7 +39,7 @@ func (j *journal) review(path, reviewer, verdict, tree string) {
 
 func (j *journal) record() Record {
 	return Record{
-		Task: "t-1", Session: "2026-01-01-one", Events: j.events, Required: func(command string) bool { return strings.HasPrefix(command, "check") },
+		Task: "t-1", Session: "2026-01-01-one", Events: j.events, Setup: []string{"make deps s3cret"}, Required: func(command string) bool { return strings.HasPrefix(command, "check") },
 		Hide: func(text string) string { return strings.ReplaceAll(text, "s3cret", "***") },
 	}
 }

@@ -11,6 +11,7 @@ import (
 type Record struct {
 	Task, Session string
 	Events        []event.Event
+	Setup         []string                  // commands that prepare a worktree
 	Required      func(command string) bool // whether a command must pass on the tree that lands
 	Hide          func(string) string       // removes secrets from a text
 }
@@ -36,8 +37,11 @@ func (r Record) statement(l event.Landing, before []event.Event) Statement {
 		Subject: []Subject{{Name: "commit", Digest: Digest{Commit: l.New}}, {Name: "tree", Digest: Digest{Tree: l.Tree}}},
 		Predicate: Landing{
 			Task: r.Hide(r.Task), Session: r.Session, Target: r.Hide(l.Target), Old: l.Old, Strategy: l.Strategy, Head: l.Head,
-			Checks: []Check{}, Reviews: []Review{}, // not nil, for JSON
+			Setup: []string{}, Checks: []Check{}, Reviews: []Review{}, // not nil, for JSON
 		},
+	}
+	for _, command := range r.Setup {
+		s.Predicate.Setup = append(s.Predicate.Setup, r.Hide(command))
 	}
 	for _, task := range l.With {
 		s.Predicate.With = append(s.Predicate.With, r.Hide(task))

@@ -34,8 +34,8 @@ git fetch origin refs/notes/coven:refs/notes/coven
 
 --signed requires a good signature with a key that git knows, and at least one check that
 was required. --replay runs the commands again, in the sandbox and in a clean worktree
-of exactly that tree, and compares their exit codes. It runs only commands of this
-repository's configuration or of a receipt with a good signature. --store stores a
+of exactly that tree that is set up as it was then, and compares their exit codes. It runs
+only commands of this repository's configuration or of a receipt with a good signature. --store stores a
 receipt that is missing, from the session. The format is described in coven help receipts.`,
 		Example: `  coven verify HEAD
   coven verify --signed --json HEAD

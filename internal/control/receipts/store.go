@@ -40,7 +40,9 @@ func recordOf(p *project.Project, dir, task string, events []event.Event) (attes
 	if err != nil {
 		return attestation.Record{}, err
 	}
-	return attestation.Record{Task: task, Session: filepath.Base(dir), Events: events, Required: plan.Proves, Hide: p.Hidden}, nil
+	return attestation.Record{
+		Task: task, Session: filepath.Base(dir), Events: events, Setup: plan.Worktree.Setup, Required: plan.Proves, Hide: p.Hidden,
+	}, nil
 }
 
 // Store stores the receipt of each commit that a session has landed and that has none. The error is an *UnsignedError if

@@ -22,8 +22,12 @@ type Replay struct {
 	Ended  func(check string, exit process.Exit)
 }
 
-// Replay runs commands in a new worktree as checks run, and removes it.
+// Replay runs commands in a new worktree as checks run, and removes it. Only one process may do so at a time with a worktree of
+// this name: Replay removes that of a killed process.
 func (s *Workspace) Replay(ctx context.Context, r Replay) (err error) {
+	if err := s.dropKilled(ctx); err != nil {
+		return err
+	}
 	tree, err := worktree.Add(ctx, s.Repo, worktree.AddRequest{TaskID: s.Task, Base: r.Commit})
 	if err != nil {
 		return err
@@ -62,9 +66,28 @@ func (s *Workspace) replayCommand(ctx context.Context, access sandbox.Access, co
 	}
 	err = s.Isolated(ctx, func() (err error) {
 		exit, _, err = s.RunWith(ctx, access, process.Spec{Argv: []string{"sh", "-c", command}, Dir: dir, Pipe: true, Idle: r.Idle})
-		return cmp.Or(err, exit.Cause)
+		return cmp.Or(err, exit.Err, context.Cause(ctx))
 	})
 	return exit, errors.Join(err, s.Restore(context.WithoutCancel(ctx), r.Commit))
+}
+
+// dropKilled removes the worktree of a replay that was killed.
+func (s *Workspace) dropKilled(ctx context.Context) error {
+	tree, err := worktree.Leftover(ctx, s.Repo, s.Task)
+	if errors.Is(err, worktree.ErrNoWorktree) {
+		return nil
+	}
+	tip := ""
+	if err == nil {
+		tip, err = tree.TipIfAny(ctx)
+	}
+	if err == nil {
+		_, err = worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: "killed replay", Landed: tip, DropIgnored: true})
+	}
+	if err == nil {
+		s.forgetCaches(tree.Name, "")
+	}
+	return err
 }
 
 // dropReplay removes the worktree of a replay with everything that its commands made.
