@@ -30,6 +30,12 @@ func (r Record) Statements() []Statement {
 	return all
 }
 
+// Proposed returns the statement about a change that has not landed. Its commit is the tip of the change.
+func (r Record) Proposed(candidate event.Landing) Statement {
+	candidate.New = candidate.Tip
+	return r.statement(candidate, r.Events)
+}
+
 // statement returns the statement for a landing, from the events before it.
 func (r Record) statement(l event.Landing, before []event.Event) Statement {
 	s := Statement{

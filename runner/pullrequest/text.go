@@ -1,13 +1,18 @@
 package pullrequest
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"github.com/coven-run/coven/internal/attestation"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/text/oneline"
+	"github.com/coven-run/coven/runner/engine"
 )
 
 // text returns the text of a pull request in Markdown: the summary of the change, the checks that passed on exactly its tree, and the
@@ -20,6 +25,7 @@ func (l *Landing) text(candidate event.Landing) string {
 	}
 	b.WriteString(l.checksText(candidate.Tree))
 	b.WriteString(l.reviewsText(candidate))
+	b.WriteString(l.receiptText(candidate))
 	fmt.Fprintf(&b, "Task %s, session %s. The branch is kept up to date by [coven](https://github.com/coven-run/coven).\n", code(l.Task), code(l.Session))
 	return b.String()
 }
@@ -73,6 +79,38 @@ func (l *Landing) reviewsText(candidate event.Landing) string {
 		}
 	}
 	return b.String() + "\n"
+}
+
+// maxReceipt limits the size of a receipt in the text of a pull request, in bytes. GitHub accepts texts of 65,536 characters.
+const maxReceipt = 16 << 10
+
+// receiptText returns the receipt of the change at the tip of its branch, which is not signed: that of the landing is. A receipt that is
+// large or has invisible characters is only named by its hash. It is empty if the journal does not have all that a receipt needs.
+func (l *Landing) receiptText(candidate event.Landing) string {
+	checks := l.Journal.All(event.CheckEnded)
+	record := attestation.Record{
+		Task: l.Task, Session: l.Session, Hide: func(text string) string { return text }, // the journal has no secrets
+		Events: l.Journal.All(event.CheckEnded, event.StepCompleted, event.ReviewGiven, event.ReviewAnswered, event.SessionResumed, event.LandDone),
+		Required: func(command string) bool {
+			return slices.ContainsFunc(checks, func(e event.Event) bool { return event.As[event.Receipt](e).Command == command })
+		},
+	}
+	candidate.Strategy = engine.PullRequest
+	statement := record.Proposed(candidate)
+	statement.Predicate.Setup = nil // the journal does not have it
+	text, err := statement.Text()
+	if err == nil {
+		_, err = attestation.Parse(text)
+	}
+	if err != nil {
+		return ""
+	}
+	shown := "```json\n" + text + "```"
+	if len(text) > maxReceipt || strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
+		shown = fmt.Sprintf("It has %d bytes and the sha256 `%x`.", len(text), sha256.Sum256([]byte(text)))
+	}
+	return fmt.Sprintf("<details><summary>Receipt of commit %s</summary>\n\n%s\n\nAfter the merge, `git fetch origin refs/notes/coven:refs/notes/coven` "+
+		"fetches the receipt of the merged commit if it was published, and `coven verify COMMIT` verifies it.\n\n</details>\n\n", code(short(candidate.Tip)), shown)
 }
 
 // code returns a text as Markdown code in one line.
