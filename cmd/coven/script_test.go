@@ -55,6 +55,7 @@ func (a *apis) close() {
 // scriptCommands returns the additional commands of scripts.
 func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
+		"action":     cmdAction,
 		"fakeapi":    cmdFakeAPI,
 		"fakegithub": cmdFakeGitHub,
 		"held":       cmdHeld,
