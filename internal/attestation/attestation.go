@@ -168,16 +168,27 @@ func (s Statement) validate() error {
 	if l.Head != "" {
 		ids["newTip"] = l.Head
 	}
+	if err := present(texts, ids); err != nil {
+		return err
+	}
 	for _, c := range l.Checks {
-		texts["command of a check"], ids["tree of check "+c.Command] = c.Command, c.Tree
-		if !hash.MatchString(c.Log) || c.ReadOutside != nil && !hash.MatchString(c.ReadOutside.SHA256) {
-			return fmt.Errorf("the receipt has a hash of check %s that is no sha256", c.Command)
+		if err := c.validate(); err != nil {
+			return err
 		}
 	}
 	for _, r := range l.Reviews {
-		texts["reviewer"], texts["verdict"], ids["tree of the review by "+r.Reviewer] = r.Reviewer, r.Verdict, r.Tree
+		if err := present(map[string]string{"reviewer": r.Reviewer, "verdict": r.Verdict}, map[string]string{"tree of the review by " + r.Reviewer: r.Tree}); err != nil {
+			return err
+		}
 	}
-	return present(texts, ids)
+	return nil
+}
+
+func (c Check) validate() error {
+	if !hash.MatchString(c.Log) || c.ReadOutside != nil && !hash.MatchString(c.ReadOutside.SHA256) {
+		return fmt.Errorf("the receipt has a hash of check %s that is no sha256", c.Command)
+	}
+	return present(map[string]string{"command of a check": c.Command}, map[string]string{"tree of check " + c.Command: c.Tree})
 }
 
 func (a Approval) validate() error {

@@ -211,3 +211,94 @@ func encoded(value any) string {
 	text, _ := json.Marshal(value) // of constants
 	return string(text)
 }
+
+// A statement with a wrong value is refused, with a reason of its own, also if it is written as coven writes it.
+func TestForm(t *testing.T) {
+	for _, c := range []struct {
+		want   string
+		change func(s *Statement)
+	}{
+		{`has the type "x" instead of`, func(s *Statement) { s.Type = "x" }},
+		{`has the predicate type "x"; this coven knows`, func(s *Statement) { s.PredicateType = "x" }},
+		{"must be about a commit and its tree, in this order", func(s *Statement) { slices.Reverse(s.Subject) }},
+		{"must be about a commit and its tree, in this order", func(s *Statement) { s.Subject = append(s.Subject, s.Subject[0]) }},
+		{"must be about a commit and its tree, in this order", func(s *Statement) { s.Subject[0].Name = "x" }},
+		{"must be about a commit and its tree, in this order", func(s *Statement) { s.Subject[1].Name = "x" }},
+		{"must be about a commit and its tree, in this order", func(s *Statement) { s.Subject[0].Digest.Tree = oid("7") }},
+		{"must be about a commit and its tree, in this order", func(s *Statement) { s.Subject[1].Digest.Commit = oid("7") }},
+		{`the subject gitCommit "x"`, func(s *Statement) { s.Subject[0].Digest.Commit = "x" }},
+		{`the subject gitTree "x"`, func(s *Statement) { s.Subject[1].Digest.Tree = "x" }},
+		{"an approval that was not required", func(s *Statement) { s.Predicate.Approval.Required = false }},
+		{"an approval without a person or a time", func(s *Statement) { s.Predicate.Approval.By = "" }},
+		{"an approval without a person or a time", func(s *Statement) { s.Predicate.Approval.At = time.Time{} }},
+		{"has no task", func(s *Statement) { s.Predicate.Task = "" }},
+		{"has no session", func(s *Statement) { s.Predicate.Session = "" }},
+		{"has no target", func(s *Statement) { s.Predicate.Target = "" }},
+		{"has no strategy", func(s *Statement) { s.Predicate.Strategy = "" }},
+		{"has no command of a check", func(s *Statement) { s.Predicate.Checks[1].Command = "" }},
+		{"has no command of a check", func(s *Statement) { s.Predicate.Checks[0].Command = "" }},
+		{"has no verdict", func(s *Statement) {
+			s.Predicate.Reviews = append([]Review{{Reviewer: "x", Tree: oid("1")}}, s.Predicate.Reviews...)
+		}},
+		{"has no reviewer", func(s *Statement) { s.Predicate.Reviews[0].Reviewer = "" }},
+		{"has no verdict", func(s *Statement) { s.Predicate.Reviews[0].Verdict = "" }},
+		{`the oldTip "x", which is no object ID`, func(s *Statement) { s.Predicate.Old = "x" }},
+		{`the newTip "x"`, func(s *Statement) { s.Predicate.Head = "x" }},
+		{`the tree of check check a "x"`, func(s *Statement) { s.Predicate.Checks[0].Tree = "x" }},
+		{`the tree of the review by ada "x"`, func(s *Statement) { s.Predicate.Reviews[0].Tree = "x" }},
+		{"a hash of check make *** that is no sha256", func(s *Statement) { s.Predicate.Checks[1].Log = sum("7")[1:] }},
+		{"a hash of check check a that is no sha256", func(s *Statement) { s.Predicate.Checks[0].ReadOutside.SHA256 = "x" }},
+		{"fields are missing, or not as coven writes them", func(s *Statement) { s.Predicate.Checks[0].Command = "x\xff" }},
+	} {
+		s := full(t).only()
+		c.change(&s)
+		text, err := s.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.want, err)
+		}
+	}
+	text, _ := full(t).only().Text()
+	for want, pair := range map[string][2]string{
+		`unknown field "more"`:      {`"task"`, `"more": 1, "task"`},
+		"fields are missing":        {`"exitCode": 0,`, ""},
+		"or not as coven":           {`"exitCode": 0`, `"exitCode": null`},
+		`"exitCode" occurs twice`:   {`"exitCode": 0`, `"exitCode": 0, "exitCode": 0`},
+		"not as coven writes them":  {`"task": "t-1"`, `"task": "t\u002d1"`},
+		"cannot unmarshal string":   {`"exitCode": 0`, `"exitCode": "0"`},
+		"is not valid: not a JSON ": {`"exitCode": 0`, `"exitCode": 00`},
+	} {
+		changed := strings.Replace(text, pair[0], pair[1], 1)
+		if _, err := Parse(changed); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+// The differences of two statements are named, also in lists and in what only one of them has.
+func TestDifferences(t *testing.T) {
+	for want, change := range map[string]func(l *Landing){
+		"":                             func(*Landing) {},
+		"task":                         func(l *Landing) { l.Task = "x" },
+		"newTip":                       func(l *Landing) { l.Head = "" },
+		"approval.by approval.tree":    func(l *Landing) { l.Approval.By, l.Approval.Tree = "x", "" },
+		"checks":                       func(l *Landing) { l.Checks = append(l.Checks, l.Checks[0]) },
+		"reviews":                      func(l *Landing) { l.Reviews = l.Reviews[:0] },
+		"checks[0].exitCode":           func(l *Landing) { l.Checks[0].ExitCode = 1 },
+		"checks[0].reusedFrom":         func(l *Landing) { l.Checks[0].Reused = "x" },
+		"checks[1].settings":           func(l *Landing) { l.Checks[1].Settings = "" },
+		"checks[0].readOutside":        func(l *Landing) { l.Checks[0].ReadOutside = nil },
+		"checks[0].readOutside.sha256": func(l *Landing) { l.Checks[0].ReadOutside.SHA256 = "x" },
+		"checkedWith[0] setup":         func(l *Landing) { l.With, l.Setup = []string{"x"}, nil },
+	} {
+		one, two := full(t).only(), full(t).only()
+		change(&two.Predicate)
+		for _, got := range [][]string{Differences(one, two), Differences(two, one)} {
+			if strings.Join(got, " ") != want {
+				t.Errorf("%q instead of %q", got, want)
+			}
+		}
+	}
+}
