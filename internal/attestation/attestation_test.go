@@ -302,3 +302,28 @@ func TestDifferences(t *testing.T) {
 		}
 	}
 }
+
+// The last run of a command on the landed tree counts, for each settings; a resumed session keeps its checks and approvals; a person who
+// asks for changes approves nothing; and each step has its reviews.
+func TestRunsThatCount(t *testing.T) {
+	j := &journal{t: t}
+	check := func(path string, r event.Receipt, digit string) {
+		r.Command, r.Tree, r.LogPart = "check a", oid("3"), event.LogPart{Sum: sum(digit)}
+		j.add(event.CheckEnded, path, r)
+	}
+	check("test#1", event.Receipt{ExitCode: 1}, "1")
+	check("land#1", event.Receipt{}, "2")
+	check("make#1", event.Receipt{Settings: sum("5")}, "3")
+	j.review("style/review#1", "ada", "fail", oid("3"))
+	j.review("law/review#1", "ada", "pass", oid("3"))
+	j.add(event.ReviewAnswered, "land#1", event.MergeDecision{Tree: oid("3"), By: "ada"})
+	j.add(event.SessionResumed, "", event.Resumed{})
+	j.add(event.LandDone, "land#1", event.Landing{Target: "refs/heads/main", Old: oid("a"), New: oid("b"), Tree: oid("3"), Strategy: "squash"})
+	p := j.only().Predicate
+	if len(p.Checks) != 2 || p.Checks[0].Log != sum("2") || !p.Checks[0].Required || p.Checks[1].Log != sum("3") || p.Checks[1].Required {
+		t.Errorf("checks: %+v", p.Checks)
+	}
+	if len(p.Reviews) != 2 || p.Reviews[0].Verdict != "fail" || p.Approval.Required {
+		t.Errorf("reviews: %+v, approval: %+v", p.Reviews, p.Approval)
+	}
+}
