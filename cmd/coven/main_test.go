@@ -36,27 +36,29 @@ func TestMain(m *testing.M) {
 // those that TestReal plays, too, and plays every twelfth of the others.
 func TestScript(t *testing.T) {
 	if racing {
-		playFake(t, "script")
+		playFake(t, 0, "script")
 		return
 	}
-	playFake(t, "script", "real")
+	playFake(t, 50, "script", "real")
 }
 
 // TestLong plays the stories that wait, or that run much of coven many times.
 func TestLong(t *testing.T) {
 	longRun(t)
-	playFake(t, "long")
+	playFake(t, 0, "long")
 }
 
-func playFake(t *testing.T, dirs ...string) {
+// playFake plays the stories in directories below testdata. All together must land at least this many changes with a receipt.
+func playFake(t *testing.T, least int, dirs ...string) {
 	t.Helper()
 	watchAdvice(t)
 	files := stories(t, dirs...)
 	if racing && os.Getenv("COVEN_LONG") == "" {
 		files = someOf(files)
 	}
+	landed := watchLandings(t, least)
 	testscript.Run(t, testscript.Params{
-		Files: files, Setup: seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
+		Files: files, Setup: landed.seal, Cmds: scriptCommands(), RequireExplicitExec: true, RequireUniqueNames: true,
 		UpdateScripts: os.Getenv("UPDATE") != "", Condition: condition,
 	})
 }
