@@ -34,6 +34,7 @@ type Plan struct {
 	Rules    []permission.Rule          `yaml:"rules,omitempty"`  // the user's rules for all agents
 	MCP      []servers.Server           `yaml:"mcp,omitempty"`    // for the agents
 	Skills   map[string]Skill           `yaml:"skills,omitempty"` // of the agents
+	Given    map[string]Given           `yaml:"given,omitempty"`  // results of steps that do not run, by their names
 	Unfit    []string                   `yaml:"-"`                // why prompts of the person are not used; for messages
 }
 

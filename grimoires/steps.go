@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // All yields all steps in file order, including those in loops.
@@ -101,6 +102,17 @@ func (s Step) agents() []Agent {
 		return k.agents()
 	}
 	return nil
+}
+
+// Prompts returns the prompts that a step names, without those that they include.
+func (s Step) Prompts() []string {
+	var names []string
+	for _, a := range s.agents() {
+		if a.Prompt != "" && !isInline(a.Prompt) {
+			names = append(names, strings.TrimSuffix(a.Prompt, ".md"))
+		}
+	}
+	return names
 }
 
 // prompted returns the agents of a step whose prompts a plan needs: those that the step starts, and the one

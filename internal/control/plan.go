@@ -20,7 +20,7 @@ import (
 // prompts or configuration again, unless a person asks for it: see RetryRequest.
 func (c *Controller) plan(ctx context.Context, item project.Item, prior session.View, target worktree.Target, o Options) (*grimoires.Plan, error) {
 	plan, err := planning.Draft(c.Project, item.Task, planning.Options{
-		Grimoire: o.Grimoire, Provider: o.Provider, Model: o.Model, Agent: o.Agent, Spawn: o.spawn, Chat: o.chat, Pull: o.Pull,
+		Grimoire: o.Grimoire, Provider: o.Provider, Model: o.Model, Agent: o.Agent, Spawn: o.spawn, Chat: o.chat, Pull: o.Pull, Given: o.Given,
 	})
 	if err != nil {
 		return nil, err

@@ -22,9 +22,10 @@ type Options struct {
 	Onto     string // branch to land on; empty for the current branch
 	Base     string // commit to start from; empty for the tip of Onto
 
-	Remote string // keeps the session; empty to keep it on this machine only
-	Pull   bool   // land with a pull request, whatever the grimoire says
-	Agent  string // agent of a chat; empty for the configured one
+	Remote string                     // keeps the session; empty to keep it on this machine only
+	Pull   bool                       // land with a pull request, whatever the grimoire says
+	Agent  string                     // agent of a chat; empty for the configured one
+	Given  map[string]grimoires.Given // results of steps that do not run, by their names
 
 	chat  *grimoires.Chat         // set if the session is a chat
 	fork  *conversation.Fork      // set if the session is forked from another

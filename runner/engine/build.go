@@ -46,6 +46,9 @@ func buildAll(plan *grimoires.Plan, specs []grimoires.Step) sequence {
 
 // build wraps a step in its decorators, starting with the innermost.
 func build(plan *grimoires.Plan, spec grimoires.Step) Step {
+	if result, ok := plan.Given[spec.Name]; ok {
+		return given{spec.Name, spec.Output, result}
+	}
 	if len(plan.Checks) == 0 && spec.OnlyChecks() {
 		return omitted{spec.Name, spec.Output}
 	}

@@ -27,6 +27,7 @@ type State struct {
 	budgets  []StepBudget // of the current step, outermost first
 	loops    []loopState
 	steps    map[string]any
+	results  map[string]event.Result // of the steps that ran when they were last reached
 	outputs  map[string]any
 	previous map[string]any
 	entry    any
@@ -82,7 +83,7 @@ type Options struct {
 func NewState(leaves Leaves, plan *grimoires.Plan, options Options) *State {
 	s := &State{
 		options: options, leaves: leaves, task: grimoires.TaskData(plan.Task), prior: plan.Attempt,
-		steps: map[string]any{}, outputs: map[string]any{}, attempt: 1,
+		steps: map[string]any{}, results: map[string]event.Result{}, outputs: map[string]any{}, attempt: 1,
 		secrets: map[string]any{}, reviewed: map[string]string{},
 	}
 	s.previous = s.emptyView()
@@ -134,7 +135,7 @@ func (s *State) Data(input map[string]any) map[string]any {
 // setResult stores the result of a step under its name for later steps.
 func (s *State) setResult(name, output string, r event.Result) {
 	value := s.view(r, false)
-	s.steps[name] = value
+	s.steps[name], s.results[name] = value, r
 	s.previous = value
 	if output != "" {
 		s.outputs[output] = tmpl.Output{Text: r.Output, Parts: value}
@@ -194,6 +195,7 @@ func (s *State) currentReceipts() []event.Receipt {
 func (s *State) skipped(name, output string) {
 	value := s.view(event.Result{}, true)
 	s.steps[name] = value
+	delete(s.results, name)
 	if _, ok := s.outputs[output]; output != "" && !ok {
 		s.outputs[output] = tmpl.Output{Parts: value}
 	}

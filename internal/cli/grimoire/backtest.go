@@ -32,7 +32,7 @@ type backtestOptions struct {
 	on, prompts, reviewers []string
 	newest, width          int
 	provider, model, agent string
-	budget                 string
+	budget, step           string
 	dryRun, json, verbose  bool
 	unsandboxed            bool
 }
@@ -44,6 +44,10 @@ func newGrimoiresBacktest(a *cli.App) *cobra.Command {
 		Long: `Run the tasks of recorded sessions again with the present workflows NAME, or with another
 prompt, model, reviewer or agent, and compare the results with the recorded ones.
 
+With --step, only one step of the workflow runs, in the files and with the results of
+earlier steps from which it began in the recorded session. Then its change must pass the
+checks of that session; COST and TIME are those of the step.
+
 Each run has a repository of its own in the directory for temporary files. It starts at the
 commit that the recorded session started from, and its change must pass the checks of
 that session. Nothing lands in your repository: no branch, worktree, claim, task or session
@@ -53,9 +57,11 @@ approve.
 FIRST TRY counts the tasks that landed without a failed check, another round of a review,
 or a person's request. COST and TIME are medians; TIME is without waiting. The ranges are
 95% intervals, and are missing for less than 6 runs. BETTER and WORSE count the tasks that
-landed at the first try only with this workflow, or only in the recorded session.`,
+landed at the first try only with this workflow, or only in the recorded session. SAME counts the changes that are
+the recorded ones, and SAME FILES those to the same files.`,
 		Example: `  coven grimoires backtest implement careful --budget usd=20
   coven grimoires backtest implement --prompt implement=shorter.md --budget usd=10 -n 10
+  coven grimoires backtest implement --step fix --prompt fix-tests=new.md --budget usd=5
   coven grimoires backtest implement --model haiku --on bd-12 --on bd-15 --budget usd=5`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.CompleteWords(cli.GrimoireNames),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
@@ -64,6 +70,7 @@ landed at the first try only with this workflow, or only in the recorded session
 	f.StringArrayVar(&o.on, "on", []string{backtest.OnLanded}, "run the task of these `SESSIONS` again: landed, ended, a task or a session; repeatable")
 	f.IntVarP(&o.newest, "newest", "n", 20, "at most the newest `N` sessions of --on landed or ended")
 	f.IntVarP(&o.width, "jobs", "j", 0, "run `N` tasks at once (default: the setting run.max_tasks, 3)")
+	f.StringVar(&o.step, "step", "", "run only the step with this `NAME` again, and then the checks")
 	f.StringVar(&o.provider, "provider", "", "the `NAME` of the provider that drives the agents (default: the configured one)")
 	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default: the configured one)")
 	f.StringVar(&o.agent, "agent", "", "the `NAME` of the agent of all agent steps (default: those of the workflow)")
@@ -120,7 +127,7 @@ func (o *backtestOptions) request(ctx context.Context, c *control.Controller, na
 		}
 	}
 	r.Provider, r.Model, r.Width, r.Budget = o.provider, o.model, o.width, p.Config.Run.Budget
-	r.Agent, r.Reviewers, r.Prompts = o.agent, o.reviewers, map[string]string{}
+	r.Step, r.Agent, r.Reviewers, r.Prompts = o.step, o.agent, o.reviewers, map[string]string{}
 	if r.Width == 0 {
 		r.Width = p.Config.Run.MaxTasks
 	}
@@ -150,7 +157,7 @@ func (o *backtestOptions) request(ctx context.Context, c *control.Controller, na
 	if err := backtest.Check(p, r); err != nil {
 		return r, err
 	}
-	if r.Cases, err = backtest.Select(ctx, p, o.on, o.newest); err != nil {
+	if r.Cases, err = backtest.Select(ctx, p, o.on, o.newest, o.step); err != nil {
 		return r, err
 	}
 	if len(r.Cases) == 0 {
@@ -210,14 +217,14 @@ func (o *backtestOptions) print(r backtest.Report) error {
 		return o.app.PrintJSON(r)
 	}
 	rows := append([]backtest.Row{r.Recorded}, r.Rows...)
-	return cli.PrintTable(o.app, "WORKFLOW\tRUNS\tLANDED\tFIRST TRY\tCOST\tTIME\tBETTER\tWORSE", rows, func(row backtest.Row) string {
-		name, better, worse := terminal.Printable(row.Grimoire), fmt.Sprint(row.Better), fmt.Sprint(row.Worse)
+	return cli.PrintTable(o.app, "WORKFLOW\tRUNS\tLANDED\tFIRST TRY\tCOST\tTIME\tBETTER\tWORSE\tSAME\tSAME FILES", rows, func(row backtest.Row) string {
+		name, compared := terminal.Printable(row.Grimoire), fmt.Sprintf("%d\t%d\t%d\t%d", row.Better, row.Worse, row.Same, row.SameFiles)
 		if row.Grimoire == "" {
-			name, better, worse = "(recorded)", "", ""
+			name, compared = "(recorded)", "\t\t\t"
 		}
 		return strings.Join([]string{
 			name, fmt.Sprint(row.Runs), fmt.Sprint(row.Landed), fmt.Sprintf("%d %s", row.FirstTry, estimate(row.Rate, percent)),
-			estimate(row.USD, dollars), estimate(row.Seconds, seconds), better, worse,
+			estimate(row.USD, dollars), estimate(row.Seconds, seconds), compared,
 		}, "\t")
 	})
 }

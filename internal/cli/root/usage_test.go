@@ -113,6 +113,7 @@ var flagCases = map[string]flagCase{
 	"coven grimoires backtest --prompt":   {args: []string{"implement", "--budget", "usd=1"}, absurd: []string{"x", "=x", "x=", "implement=nothing"}, code: exit.Usage},
 	"coven grimoires backtest --provider": {args: []string{"implement", "--budget", "usd=1"}, absurd: []string{"nothing"}, code: exit.Usage},
 	"coven grimoires backtest --reviewer": {args: []string{"implement", "--budget", "usd=1"}, absurd: []string{"nothing"}, code: exit.Usage},
+	"coven grimoires backtest --step":     {args: []string{"implement", "--budget", "usd=1"}, absurd: []string{"nothing", "land"}, code: exit.Usage},
 	"coven prompts render --task":         {args: []string{"implement"}, absurd: []string{"nothing"}, code: exit.Failed},
 	"coven plugins new --lang":            {args: []string{"reviewer", "x"}, absurd: []string{"cobol"}, code: exit.Usage},
 	"coven plugins test --kind":           {args: []string{"./x"}, absurd: []string{"reviwer"}, code: exit.Usage},

@@ -38,6 +38,7 @@ const Approver = "coven grimoires backtest"
 type Request struct {
 	Changes
 	Grimoires []string
+	Step      string // the step of the grimoires that runs again; empty for all steps
 	Cases     []Case
 	Provider  string // empty for the configured one
 	Model     string // empty for the configured one
@@ -60,10 +61,11 @@ func Run(ctx context.Context, c *control.Controller, r Request, ended func(Resul
 	}
 	defer temp.Close() //nolint:errcheck // the next process removes the rest
 	definitions := filepath.Join(temp.Path(), "definitions")
-	if err := r.write(c.Project, r.Grimoires, definitions); err != nil {
+	others, err := r.write(c.Project, definitions)
+	if err != nil {
 		return Report{}, err
 	}
-	b := &backtest{Request: r, project: c.Project, library: c.Project.Library.Over(definitions), dir: temp.Path(), parking: c.Parking, spent: budget.New(r.Budget)}
+	b := &backtest{Request: r, others: others, project: c.Project, library: c.Project.Library.Over(definitions), dir: temp.Path(), parking: c.Parking, spent: budget.New(r.Budget)}
 	report := r.report(b.all(ctx, ended))
 	report.Spent = b.spent.Reached()
 	return report, nil
@@ -71,6 +73,7 @@ func Run(ctx context.Context, c *control.Controller, r Request, ended func(Resul
 
 type backtest struct {
 	Request
+	others  map[string][]string // names of the steps that do not run, by grimoire
 	project *project.Project
 	library *grimoires.Library
 	dir     string
@@ -119,7 +122,11 @@ func (b *backtest) run(ctx context.Context, dir string, r *Result) {
 func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
 	cfg := settings(b.project.Config)
 	cfg.Checks = r.of.Checks
-	if err := scratch.Make(ctx, b.project.Repo, dir, r.of.View.Info.Base); err != nil {
+	base := r.of.View.Info.Base
+	if r.of.step != nil {
+		base = r.of.step.start.Base
+	}
+	if err := scratch.Make(ctx, b.project.Repo, dir, base); err != nil {
 		return err
 	}
 	p, err := b.project.Scratch(ctx, dir, cfg, b.library)
@@ -135,7 +142,14 @@ func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
 	c.Unsandboxed = func(context.Context, string) (bool, error) { return true, nil } // see Run
 	c.Observer.Event = approval.Deny(p, Approver)
 	item := project.Item{Task: taskOf(r.of.Plan.Task), Prompt: r.of.Plan.Task.Title}
-	outcome, err := c.Run(ctx, item, control.Options{Grimoire: r.Grimoire, Provider: b.Provider, Model: b.Model, Onto: scratch.Branch})
+	options := control.Options{Grimoire: r.Grimoire, Provider: b.Provider, Model: b.Model, Onto: scratch.Branch}
+	if of := r.of.step; of != nil {
+		options.Given = of.givenOf(b.others[r.Grimoire])
+		if options.Base, err = scratch.Commit(ctx, p.Repo, of.start.Snapshot); err != nil {
+			return err
+		}
+	}
+	outcome, err := c.Run(ctx, item, options)
 	if err != nil {
 		return err
 	}
@@ -148,6 +162,13 @@ func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
 		return err
 	}
 	r.USD, r.Time = v.Used.USD, v.Active
+	if b.Step != "" {
+		run, _, err := session.FirstRun(v.Dir, pathTo(plan.Grimoire.Steps, b.Step))
+		if err != nil {
+			return err
+		}
+		r.USD, r.Time = run.Used.USD, run.Used.Wall
+	}
 	switch {
 	case v.Commit != "":
 		r.Status, r.FirstTry = Landed, firstTry(v, plan)
@@ -192,61 +213,98 @@ func Check(p *project.Project, r Request) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.write(p, r.Grimoires, temp.Path()), temp.Close())
+	_, err = r.write(p, temp.Path())
+	return errors.Join(err, temp.Close())
 }
 
-// write checks the grimoires, and writes them and the prompts with the changes to dir, which has the layout of .coven.
-// Merge steps squash the change onto the scratch branch, if the checks of the recorded session pass.
-func (c Changes) write(p *project.Project, names []string, dir string) error {
+// write checks the grimoires, and writes them and the prompts with the changes to dir, which has the layout of .coven. It returns the
+// names of the steps that do not run, by grimoire. Merge steps squash the change onto the scratch branch, if the checks of the
+// recorded session pass.
+func (r Request) write(p *project.Project, dir string) (others map[string][]string, err error) {
 	for _, sub := range []string{"grimoires", "prompts"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			return fmt.Errorf("write the changed workflow: %w", err)
+			return nil, fmt.Errorf("write the changed workflow: %w", err)
 		}
 	}
-	for name, text := range c.Prompts {
+	for name, text := range r.Prompts {
 		if _, err := p.Library.Prompt(name); err != nil {
-			return exit.Usagef("coven prompts list", "--prompt: %w", err)
+			return nil, exit.Usagef("coven prompts list", "--prompt: %w", err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, "prompts", name+".md"), []byte(text), 0o600); err != nil {
-			return fmt.Errorf("write the changed prompt: %w", err)
+			return nil, fmt.Errorf("write the changed prompt: %w", err)
 		}
 	}
 	used := map[string]bool{}
-	for _, name := range names {
-		g, err := p.Library.Load(name)
-		if err != nil {
-			return err
-		}
-		if err := c.apply(g); err != nil {
-			return err
-		}
-		text, err := g.YAML()
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, "grimoires", name+".yaml"), text, 0o600)
-		}
-		if err != nil {
-			return fmt.Errorf("write the changed workflow: %w", err)
-		}
-		plan, err := p.Library.Over(dir).Freeze(g, nil)
-		if err != nil {
-			return err
-		}
-		for prompt := range plan.Prompts {
-			used[prompt] = true
+	others = map[string][]string{}
+	for _, name := range r.Grimoires {
+		if others[name], err = r.writeOne(p, name, dir, used); err != nil {
+			return nil, err
 		}
 	}
-	for name := range c.Prompts {
-		if !used[name] {
-			return exit.Usagef("coven grimoires show "+names[0], "--prompt %s: no step uses this prompt", name)
+	for name := range r.Prompts {
+		switch {
+		case used[name]:
+		case r.Step != "":
+			return nil, exit.Usagef("coven grimoires show "+r.Grimoires[0], "--prompt %s: step %s does not use this prompt", name, r.Step)
+		default:
+			return nil, exit.Usagef("coven grimoires show "+r.Grimoires[0], "--prompt %s: no step uses this prompt", name)
 		}
 	}
-	return nil
+	return others, nil
 }
 
-// apply changes a grimoire.
-func (c Changes) apply(g *grimoires.Grimoire) error {
+// writeOne writes one grimoire. It adds the prompts of the steps that run to used, and returns the names of the other steps.
+func (r Request) writeOne(p *project.Project, name, dir string, used map[string]bool) (others []string, err error) {
+	g, err := p.Library.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	if r.Step != "" {
+		if others, err = only(g, r.Step); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.apply(g, others); err != nil {
+		return nil, err
+	}
+	text, err := g.YAML()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "grimoires", name+".yaml"), text, 0o600)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the changed workflow: %w", err)
+	}
+	plan, err := p.Library.Over(dir).Freeze(g, nil)
+	if err != nil {
+		return nil, err
+	}
+	for prompt := range plan.Prompts {
+		used[prompt] = used[prompt] || !namedOnlyBy(g, prompt, others)
+	}
+	return others, nil
+}
+
+// namedOnlyBy reports whether only these steps name a prompt. Prompts that other prompts include are named by no step.
+func namedOnlyBy(g *grimoires.Grimoire, prompt string, steps []string) bool {
+	named := false
+	for s := range g.All() {
+		if slices.Contains(s.Prompts(), prompt) {
+			if !slices.Contains(steps, s.Name) {
+				return false
+			}
+			named = true
+		}
+	}
+	return named
+}
+
+// apply changes the steps of a grimoire, except the given ones.
+func (c Changes) apply(g *grimoires.Grimoire, except []string) error {
 	var merges, agents, reviews int
 	for s := range g.All() {
+		if slices.Contains(except, s.Name) {
+			continue
+		}
 		switch kind := s.Kind.(type) {
 		case *grimoires.Merge:
 			merges++

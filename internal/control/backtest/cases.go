@@ -24,11 +24,14 @@ type Case struct {
 	View   session.View
 	Plan   *grimoires.Plan
 	Checks []check.Check // that the change had to pass
+
+	step *step // nil if the whole workflow runs again
 }
 
 // Select returns the sessions to run again: OnLanded, OnEnded, or the names of tasks and sessions. At most newest sessions
-// are selected by OnLanded and OnEnded, newest first. A named session that cannot run again is an error.
-func Select(ctx context.Context, p *project.Project, on []string, newest int) ([]Case, error) {
+// are selected by OnLanded and OnEnded, newest first. A named session that cannot run again is an error. With the name of a step,
+// only the sessions that have run it can run again.
+func Select(ctx context.Context, p *project.Project, on []string, newest int, step string) ([]Case, error) {
 	var cases []Case
 	add := func(one Case) {
 		if !slices.ContainsFunc(cases, func(c Case) bool { return c.View.ID == one.View.ID }) {
@@ -37,7 +40,7 @@ func Select(ctx context.Context, p *project.Project, on []string, newest int) ([
 	}
 	for _, name := range on {
 		if name == OnLanded || name == OnEnded {
-			found, err := ended(ctx, p, name == OnLanded, newest)
+			found, err := ended(ctx, p, name == OnLanded, newest, step)
 			if err != nil {
 				return nil, err
 			}
@@ -50,7 +53,7 @@ func Select(ctx context.Context, p *project.Project, on []string, newest int) ([
 		if err != nil {
 			return nil, err
 		}
-		one, err := caseOf(ctx, p, v)
+		one, err := caseOf(ctx, p, v, step)
 		if err != nil {
 			return nil, exit.Usagef("coven sessions list", "session %s cannot run again: %w", v.ID, err)
 		}
@@ -60,7 +63,7 @@ func Select(ctx context.Context, p *project.Project, on []string, newest int) ([
 }
 
 // ended returns the newest sessions that can run again.
-func ended(ctx context.Context, p *project.Project, landed bool, newest int) (cases []Case, err error) {
+func ended(ctx context.Context, p *project.Project, landed bool, newest int, step string) (cases []Case, err error) {
 	all, err := p.Finder.Summaries()
 	if _, err = session.DamagedIn(err); err != nil {
 		return nil, err
@@ -76,7 +79,7 @@ func ended(ctx context.Context, p *project.Project, landed bool, newest int) (ca
 		if err != nil || landed && v.Commit == "" {
 			continue // damaged sessions are reported by coven status
 		}
-		if one, err := caseOf(ctx, p, v); err == nil {
+		if one, err := caseOf(ctx, p, v, step); err == nil {
 			cases = append(cases, one)
 		}
 	}
@@ -84,7 +87,7 @@ func ended(ctx context.Context, p *project.Project, landed bool, newest int) (ca
 }
 
 // caseOf returns the case of a session, or the reason why it cannot run again.
-func caseOf(ctx context.Context, p *project.Project, v session.View) (Case, error) {
+func caseOf(ctx context.Context, p *project.Project, v session.View, step string) (Case, error) {
 	if !session.SummaryOf(p.Repo.Root, v).IsOver() {
 		return Case{}, errors.New("it has not ended")
 	}
@@ -107,5 +110,8 @@ func caseOf(ctx context.Context, p *project.Project, v session.View) (Case, erro
 	if _, err := diff.ShowCommit(ctx, p.Repo, v.Info.Base); err != nil {
 		return Case{}, errors.New("the commit that it started from no longer exists")
 	}
-	return c, nil
+	if step != "" {
+		c.step, err = stepOf(ctx, p.Repo, c, step)
+	}
+	return c, err
 }

@@ -90,6 +90,14 @@ func firstTry(v session.View, plan *grimoires.Plan) bool {
 	return v.Commit != "" && !again && len(v.Revisions) == 0
 }
 
+// firstTry reports whether the recorded session landed at the first try: for a step, after the step.
+func (c Case) firstTry() bool {
+	if c.step != nil {
+		return c.step.first
+	}
+	return firstTry(c.View, c.Plan)
+}
+
 // Report compares the grimoires of a backtest, best first, with the recorded sessions.
 type Report struct {
 	Recorded Row      `json:"recorded"`
@@ -112,6 +120,9 @@ type Row struct {
 	// Better and Worse count the tasks that landed at the first try only here, or only in the recorded session.
 	Better int `json:"better"`
 	Worse  int `json:"worse"`
+	// Same counts the landed changes that are the recorded ones, and SameFiles those that change the same files.
+	Same      int `json:"same_change"`
+	SameFiles int `json:"same_files"`
 }
 
 // Estimate is a value with its interval. The interval is nil if there are too few runs for one.
@@ -125,7 +136,10 @@ func (r Request) report(results []Result) Report {
 	report := Report{Results: results}
 	var recorded []Result
 	for _, c := range r.Cases {
-		one := Result{Status: Failed, FirstTry: firstTry(c.View, c.Plan), USD: c.View.Used.USD, Time: c.View.Active, of: c}
+		one := Result{Status: Failed, FirstTry: c.firstTry(), USD: c.View.Used.USD, Time: c.View.Active, of: c}
+		if c.step != nil {
+			one.USD, one.Time = c.step.used.USD, c.step.used.Wall
+		}
 		if c.View.Commit != "" {
 			one.Status = Landed
 		}
@@ -164,7 +178,11 @@ func rowOf(name string, results []Result) Row {
 		if r.Status == Landed {
 			row.Landed++
 		}
-		before := firstTry(r.of.View, r.of.Plan)
+		if c := r.Change; c != nil {
+			row.Same += count(c.Same)
+			row.SameFiles += count(c.Files == c.Common && c.Recorded == c.Common)
+		}
+		before := r.of.firstTry()
 		switch {
 		case r.FirstTry && !before:
 			row.Better++
@@ -177,6 +195,13 @@ func rowOf(name string, results []Result) Row {
 	}
 	row.Rate, row.USD, row.Seconds = proportion(row.FirstTry, row.Runs), median(usd), median(seconds)
 	return row
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // z is the quantile of the normal distribution for a confidence of 95 %.

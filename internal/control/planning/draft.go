@@ -29,7 +29,8 @@ type Options struct {
 	Agent    string
 	Spawn    *grimoires.SpawnRequest // set if a person starts a subagent directly
 	Chat     *grimoires.Chat         // set if the session is a chat
-	Pull     bool                    // land with a pull request, whatever the grimoire says
+	Given    map[string]grimoires.Given
+	Pull     bool // land with a pull request, whatever the grimoire says
 }
 
 // Draft returns the plan of a session of a task, without its target and the text about an earlier attempt.
@@ -60,7 +61,7 @@ func Draft(p *project.Project, t task.Task, o Options) (*grimoires.Plan, error) 
 		return nil, err
 	}
 	plan.Agents, plan.Tree, plan.Rules, plan.Spawn = definitions, tree, cfg.Rules(), o.Spawn
-	plan.Chat, plan.Tools, plan.Skills = o.Chat, tools, p.PlannedSkills(definitions)
+	plan.Chat, plan.Tools, plan.Skills, plan.Given = o.Chat, tools, p.PlannedSkills(definitions), o.Given
 	if plan.Grimoire.Budget.IsZero() {
 		plan.Grimoire.Budget.Amount = cfg.Budget
 	}
