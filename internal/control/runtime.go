@@ -116,7 +116,7 @@ func start(p *project.Project) (*Runtime, error) {
 	box := sandbox.New(sandbox.Options{
 		Settings: p.Config.Sandbox, Getenv: p.Env.Getenv, Enforcement: launcher.Enforcement, Private: launcher.PrivateNetwork,
 		Temp: dirs.temp.Path(), Cache: p.Env.CacheDir(), Keep: p.Config.Worktree.KeptCaches(), Root: p.Repo.Root, GitDir: p.Repo.GitDir,
-		Shared: workspace.SharedOf(p.Repo, self, p.Config.Worktree.Link), Beside: p.Repo.WorktreesBeside,
+		Shared: workspace.SharedOf(p.Repo, self, p.Config.Worktree.Link), Beside: p.Repo.WorktreesBeside, Origin: p.Repo.OriginCheckout(), Borrowed: p.Repo.Borrowed(),
 	})
 	p.Repo.Hidden = box.Hides
 	room, boundary, err := box.Plugins(dirs.plugins.Path())

@@ -30,7 +30,6 @@ type Project struct {
 	Tracker task.Tracker // nil if the repository has no readable tracker; see NoTasks
 	NoTasks error        // why Tracker is nil
 
-	origin     *worktree.Repo       // see Scratch; nil for other projects
 	scripts    *evaluator.Evaluator // caches evaluated files
 	embeddings *embedding.Endpoint  // caches vectors; nil if not configured
 

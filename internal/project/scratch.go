@@ -23,15 +23,12 @@ func (p *Project) Scratch(ctx context.Context, dir string, cfg config.Config, li
 	env.Cache = filepath.Join(dir, ".git", "coven-cache")
 	cfg.Worktree.Dir, cfg.Worktree.Branch = filepath.Join(".coven", "worktrees", "{task}"), config.DefaultBranch
 	made := newProject(&env, dir, repo, cfg)
-	made.origin, made.Library = p.Repo, library
+	repo.Origin, made.Library = p.Repo, library
 	made.Tracker, made.NoTasks = nil, exit.Usagef("", "a scratch repository has no tasks")
 	return made, nil
 }
 
 // definitions returns the repository whose directory .coven defines agents, plugins, tools, secrets and MCP servers.
 func (p *Project) definitions() *worktree.Repo {
-	if p.origin != nil {
-		return p.origin
-	}
-	return p.Repo
+	return p.Repo.Supplier()
 }

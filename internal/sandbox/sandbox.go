@@ -44,6 +44,10 @@ type Options struct {
 	Shared func() []string
 	// Beside returns the directories outside of the main checkout that contain the worktrees of tasks, or are worktrees.
 	Beside func() []string
+	// Origin is the main checkout of another repository that this one uses, and Borrowed lists the paths of that repository that
+	// programs can read, besides Shared. Both may be empty.
+	Origin   string
+	Borrowed []string
 }
 
 // Sandbox creates the rooms of a repository's tasks.
@@ -172,7 +176,7 @@ func (r *Room) Boundary(a Access) *process.Boundary {
 	if a.Apart && r.sandbox.separates() {
 		shared := append(r.sandbox.shared(), needed...)
 		b.Partial = map[string][]string{o.Root: shared}
-		for _, dir := range o.Beside() {
+		for _, dir := range r.sandbox.others() {
 			if !slices.Contains(r.worktree, dir) {
 				b.Partial[dir] = shared
 			}
@@ -204,10 +208,10 @@ func (r *Room) outside() reads.Scope {
 	o := r.sandbox.o
 	scope := reads.Scope{
 		In: []string{realPath(o.Root)}, Bound: map[string]string{},
-		Except: slices.Concat(realPaths(append(slices.Clone(r.worktree), o.GitDir)), r.scratch()),
+		Except: slices.Concat(realPaths(slices.Concat(r.worktree, []string{o.GitDir}, o.Borrowed)), r.scratch()),
 	}
 	if o.Beside != nil {
-		scope.In = append(scope.In, realPaths(o.Beside())...)
+		scope.In = append(scope.In, realPaths(r.sandbox.others())...)
 	}
 	if home := r.sandbox.expand("~"); home != "" {
 		scope.Packages = []string{realPath(home)}
@@ -244,25 +248,42 @@ func (s *Sandbox) separates() bool {
 
 // shared returns the paths in the main checkout that programs can read if they are apart from it.
 func (s *Sandbox) shared() []string {
-	return slices.Concat(s.shown(), s.o.Shared(), []string{s.o.GitDir})
+	return slices.Concat(s.shown(), s.o.Shared(), []string{s.o.GitDir}, s.o.Borrowed)
 }
 
 // KeepsApart reports whether programs that are apart from the main checkout cannot read a file in it for that reason.
 func (s *Sandbox) KeepsApart(path string) bool {
-	return s.Isolates() && s.IsOfCheckout(path)
+	_, in := s.InCheckout(path)
+	return in && s.Isolates()
 }
 
 // Isolates reports whether programs that are apart from the main checkout cannot read its files. A bare repository has
 // none.
 func (s *Sandbox) Isolates() bool { return s.Level() != None && (s.o.Shared == nil || s.separates()) }
 
-// IsOfCheckout reports whether a path is in the main checkout, except in its ignored directories, in coven's own, and
-// where the user's settings show it.
-func (s *Sandbox) IsOfCheckout(path string) bool {
-	if s.o.Shared == nil || !within(path, []string{s.o.Root}) || within(path, s.shared()) {
-		return false
+// others returns the directories outside of the main checkout that contain other checkouts, or are checkouts.
+func (s *Sandbox) others() []string {
+	if s.o.Origin == "" {
+		return s.o.Beside()
 	}
-	return !within(path, []string{filepath.Join(s.o.Root, ".coven")})
+	return append(s.o.Beside(), s.o.Origin)
+}
+
+// InCheckout returns a path in the main checkout, or in that of Origin, relative to the checkout. ok is false for other paths, for
+// those in ignored directories and in coven's own, and where the user's settings show the checkout.
+func (s *Sandbox) InCheckout(path string) (inside string, ok bool) {
+	if s.o.Shared == nil {
+		return "", false
+	}
+	root := s.o.Root
+	if s.o.Origin != "" && within(path, []string{s.o.Origin}) {
+		root = s.o.Origin
+	}
+	inside, err := filepath.Rel(root, path)
+	if err != nil || !filepath.IsAbs(path) || !filepath.IsLocal(inside) || within(path, s.shared()) {
+		return "", false
+	}
+	return inside, !within(path, []string{filepath.Join(root, ".coven")})
 }
 
 // inShm reports whether a path is in /dev/shm.

@@ -31,6 +31,15 @@ func Make(ctx context.Context, r *repo.Repo, dir, commit string) error {
 	return nil
 }
 
+// IsComplete reports whether a repository has all files of a commit. A partial clone may lack some. They are not fetched.
+func IsComplete(ctx context.Context, r *repo.Repo, commit string) (bool, error) {
+	out, err := r.Git().Output(ctx, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
+	if err != nil {
+		return false, fmt.Errorf("find missing files: %w", err)
+	}
+	return !strings.Contains("\n"+string(out), "\n?"), nil
+}
+
 func write(ctx context.Context, r *repo.Repo, to, commit string) error {
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "refs/tags", "info"} {
 		if err := os.MkdirAll(filepath.Join(to, filepath.FromSlash(sub)), 0o700); err != nil {

@@ -70,7 +70,7 @@ func Into(ctx context.Context, w *repo.Worktree, start string) error {
 
 // include copies the files that includeFile selects. named reports whether includeFile exists.
 func include(ctx context.Context, w *repo.Worktree, done *Included) (named bool, err error) {
-	rules, err := regularfile.ReadIn(w.Repo.Root, includeFile, covendir.MaxIgnore)
+	rules, err := regularfile.ReadIn(w.Repo.Supplier().Root, includeFile, covendir.MaxIgnore)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -101,14 +101,14 @@ func includable(ctx context.Context, w *repo.Worktree, rules []byte) ([]string, 
 	if err := os.WriteFile(file, rules, 0o600); err != nil {
 		return nil, err
 	}
-	names, err := w.Repo.RootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-from="+file)
+	names, err := w.Repo.Supplier().RootGit().Fields(ctx, "ls-files", "-z", "-o", "-i", "--exclude-from="+file)
 	if err != nil {
 		return nil, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool {
 		return strings.HasSuffix(name, "/") || isPrivate(name) || hidesFile(w.Repo, name)
 	})
-	if names, err = content.IgnoredBy(ctx, w.Repo.RootGit(), names); err != nil {
+	if names, err = content.IgnoredBy(ctx, w.Repo.Supplier().RootGit(), names); err != nil {
 		return nil, err
 	}
 	names, err = content.IgnoredBy(ctx, ix.Git, names)
@@ -124,12 +124,12 @@ func isPrivate(name string) bool {
 
 // hidesFile reports whether the programs of tasks must not read a file in the main checkout.
 func hidesFile(r *repo.Repo, name string) bool {
-	return r.Hidden != nil && r.Hidden(filepath.Join(r.Root, filepath.FromSlash(name)))
+	return r.Hidden != nil && r.Hidden(filepath.Join(r.Supplier().Root, filepath.FromSlash(name)))
 }
 
 // copyIncluded copies files until their total size reaches the limit.
 func copyIncluded(w *repo.Worktree, names []string, done *Included) error {
-	from, err := os.OpenRoot(w.Repo.Root)
+	from, err := os.OpenRoot(w.Repo.Supplier().Root)
 	if err != nil {
 		return err
 	}

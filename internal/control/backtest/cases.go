@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/scratch"
 )
 
 // The selections of sessions.
@@ -110,8 +111,16 @@ func caseOf(ctx context.Context, p *project.Project, v session.View, step string
 	if _, err := diff.ShowCommit(ctx, p.Repo, v.Info.Base); err != nil {
 		return Case{}, errors.New("the commit that it started from no longer exists")
 	}
+	start := v.Info.Base
 	if step != "" {
-		c.step, err = stepOf(ctx, p.Repo, c, step)
+		if c.step, err = stepOf(ctx, p.Repo, c, step); err != nil {
+			return c, err
+		}
+		start = c.step.start.Snapshot.Tip
+	}
+	complete, err := scratch.IsComplete(ctx, p.Repo, start)
+	if err == nil && !complete {
+		err = errors.New("this partial clone lacks files that it started from; get them with: git fetch --refetch --no-filter")
 	}
 	return c, err
 }

@@ -31,8 +31,8 @@ func SharedOf(r *worktree.Repo, self string, links []string) func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		if time.Since(listed) > sharedAge {
-			dirs, _ = supply.IgnoredDirs(context.Background(), r) // without the list, programs see less
-			linked, _ := supply.UntrackedDirs(context.Background(), r, links)
+			dirs, _ = supply.IgnoredDirs(context.Background(), r.Supplier()) // without the list, programs see less
+			linked, _ := supply.UntrackedDirs(context.Background(), r.Supplier(), links)
 			dirs = append(dirs, linked...)
 			listed = time.Now()
 		}
@@ -68,8 +68,8 @@ func hasSearchPath(name string) bool {
 
 // ofWorktree returns the worktree's path for a path in the main checkout that exists in both.
 func (s *Workspace) ofWorktree(path string) string {
-	inside, err := filepath.Rel(s.Repo.Root, path)
-	if err != nil || !filepath.IsAbs(path) || !filepath.IsLocal(inside) || !s.Sandbox.IsOfCheckout(path) {
+	inside, ok := s.Sandbox.InCheckout(path)
+	if !ok {
 		return path
 	}
 	own := filepath.Join(s.Worktree.Path, inside)

@@ -18,7 +18,7 @@ func (s *Workspace) hideIncludedSecrets() error {
 		return err
 	}
 	for _, name := range done.Files {
-		for _, dir := range []string{s.Worktree.Path, s.Repo.Root} { // either may have changed since
+		for _, dir := range []string{s.Worktree.Path, s.Repo.Supplier().Root} { // either may have changed since
 			if text, err := regularfile.ReadIn(dir, filepath.FromSlash(name), maxEnvFile); err == nil {
 				s.Secrets.HideEnvFile(string(text))
 			}

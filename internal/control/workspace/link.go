@@ -23,7 +23,8 @@ func (s *Workspace) except() error {
 // are symbolic links. One that is a link in the main checkout is a link to the same directory: a mount would show files that
 // the sandbox hides there.
 func (s *Workspace) link() (names []string, err error) {
-	if len(s.Link) == 0 || s.Repo.Bare {
+	from := s.Repo.Supplier()
+	if len(s.Link) == 0 || from.Bare {
 		return nil, nil
 	}
 	root, err := os.OpenRoot(s.Worktree.Path)
@@ -33,7 +34,7 @@ func (s *Workspace) link() (names []string, err error) {
 	defer root.Close() //nolint:errcheck // nothing is written through it
 	s.linked = map[string]string{}
 	for _, name := range s.Link {
-		source := filepath.Join(s.Repo.Root, filepath.FromSlash(name))
+		source := filepath.Join(from.Root, filepath.FromSlash(name))
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
 			s.warn("worktree.link: the main checkout has no directory " + name)
 			continue

@@ -194,7 +194,8 @@ func (r *Repo) WorktreeDirs() []string {
 	return []string{inside}
 }
 
-// WorktreesBeside returns the directories outside of the main checkout that contain worktrees of tasks, or are worktrees.
+// WorktreesBeside returns the directories outside of the main checkout that contain worktrees of tasks, or are worktrees, with those
+// of Origin.
 func (r *Repo) WorktreesBeside() []string {
 	p := r.Place()
 	var dirs []string
@@ -207,6 +208,9 @@ func (r *Repo) WorktreesBeside() []string {
 		if !isIn(path, p.Own) && !isIn(path, r.Root) && file.Exists(path) {
 			dirs = append(dirs, path)
 		}
+	}
+	if r.Origin != nil {
+		dirs = append(dirs, r.Origin.WorktreesBeside()...)
 	}
 	return dirs
 }

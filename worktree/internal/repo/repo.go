@@ -58,6 +58,8 @@ type Repo struct {
 	Sparse Sparse
 	// Submodules means that new worktrees get the files of submodules.
 	Submodules bool
+	// Origin is the repository whose objects, hooks and ignored files a scratch repository uses. It is nil for other repositories.
+	Origin *Repo
 
 	CheckoutGitDir string        // the git directory of Checkout
 	Bare           bool          // all checkouts are linked worktrees

@@ -18,7 +18,7 @@ import (
 const ModulesDir = "modules"
 
 // ModulesOf returns the directory with the git directories of the main checkout's submodules.
-func ModulesOf(r *repo.Repo) string { return filepath.Join(r.RootGit().Dir, ModulesDir) }
+func ModulesOf(r *repo.Repo) string { return filepath.Join(r.Supplier().RootGit().Dir, ModulesDir) }
 
 // Borrows reports whether the git directory of a submodule in the worktree can be deleted without loss: it
 // is as package supply created it, and has no objects of its own, because it borrows those of the main
