@@ -12,7 +12,7 @@ import (
 )
 
 // Scratch opens the scratch repository in dir with the settings and the library. The agents, plugins, tools, secrets, MCP
-// servers and trust decisions are those of p. It has no tracker, and everything that happens in it changes only dir.
+// servers, trust decisions and the budget of the day are those of p. It has no tracker, and everything that happens in it changes only dir.
 func (p *Project) Scratch(ctx context.Context, dir string, cfg config.Config, library *grimoires.Library) (*Project, error) {
 	repo, err := worktree.Open(ctx, dir)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *Project) Scratch(ctx context.Context, dir string, cfg config.Config, li
 	env.Cache = filepath.Join(dir, ".git", "coven-cache")
 	cfg.Worktree.Dir, cfg.Worktree.Branch = filepath.Join(".coven", "worktrees", "{task}"), config.DefaultBranch
 	made := newProject(&env, dir, repo, cfg)
-	repo.Origin, made.Library = p.Repo, library
+	repo.Origin, made.Library, made.Ledger = p.Repo, library, p.Ledger
 	made.Tracker, made.NoTasks = nil, exit.Usagef("", "a scratch repository has no tasks")
 	return made, nil
 }

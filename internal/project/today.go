@@ -20,20 +20,20 @@ func (p *Project) WhyDay(ctx context.Context, v session.View) (reason, next stri
 		return "there is budget again for today", next, nil, err
 	}
 	reason = day.Spent() + ", until " + day.Ends.Format(time.DateTime)
-	return reason, next + " --budget " + day.Limit.SuggestMore(day.Used), []string{p.raiseToday(ctx)}, err
+	return reason, next + " --budget " + day.Limit.SuggestMore(day.Used), []string{p.RaiseToday(ctx)}, err
 }
 
 // WhyReady explains a ready task, with the next command.
 func (p *Project) WhyReady(ctx context.Context, id string) (reason, next string, err error) {
 	day, err := p.Ledger.Today()
 	if text := day.Spent(); text != "" {
-		return "ready to run, but " + text, p.raiseToday(ctx), err
+		return "ready to run, but " + text, p.RaiseToday(ctx), err
 	}
 	return "ready to run", "coven run " + shellword.Word(id), err
 }
 
-// raiseToday returns the command that raises the budget for each day above the usage of today.
-func (p *Project) raiseToday(ctx context.Context) string {
+// RaiseToday returns the command that raises the budget for each day above the usage of today.
+func (p *Project) RaiseToday(ctx context.Context) string {
 	day, err := p.Ledger.Today()
 	if err != nil {
 		return "coven config explain budget_per_day.usd"

@@ -16,6 +16,7 @@ import (
 	"github.com/coven-run/coven/internal/control/backtest"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 )
@@ -114,7 +115,7 @@ func (o *backtestOptions) run(ctx context.Context, names []string) error {
 		if err := o.print(report); err != nil {
 			return err
 		}
-		return o.status(ctx, r, report)
+		return o.status(ctx, c.Project, r, report)
 	})
 }
 
@@ -230,7 +231,7 @@ func (o *backtestOptions) print(r backtest.Report) error {
 }
 
 // status returns the exit code: an error if a run is unfinished.
-func (o *backtestOptions) status(ctx context.Context, r backtest.Request, report backtest.Report) error {
+func (o *backtestOptions) status(ctx context.Context, p *project.Project, r backtest.Request, report backtest.Report) error {
 	unfinished, why := 0, ""
 	for _, one := range report.Results {
 		if one.Status == backtest.Unfinished {
@@ -245,6 +246,8 @@ func (o *backtestOptions) status(ctx context.Context, r backtest.Request, report
 		return nil
 	case ctx.Err() != nil:
 		return exit.Status(exit.Interrupted)
+	case report.Today != "":
+		return &exit.Error{Exit: exit.Budget, Err: fmt.Errorf("%s: %s did not finish", report.Today, oneline.Count(unfinished, "run")), Next: p.RaiseToday(ctx)}
 	case report.Spent != "":
 		return &exit.Error{Exit: exit.Budget, Err: fmt.Errorf("the budget is spent (%s): %s did not finish", report.Spent, oneline.Count(unfinished, "run")), Next: "coven grimoires backtest " + strings.Join(r.Grimoires, " ") + " --budget usd=20"}
 	}

@@ -43,7 +43,8 @@ reports the cost when it ends; until then, and for CLIs that report none, coven
 computes it from the prices in your settings. A usage counts on the day on which it was
 reported, in local time.
 
-Sessions whose records are damaged do not count and are named. Removed sessions do not count.`,
+Sessions whose records are damaged do not count and are named. Removed sessions do not count.
+The task (backtest) is that of coven grimoires backtest.`,
 		Example: `  coven cost
   coven cost --by day --since 7d
   coven cost --by model --json`,

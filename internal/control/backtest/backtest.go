@@ -27,12 +27,16 @@ import (
 	"github.com/coven-run/coven/internal/file/tempdir"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree/scratch"
 )
 
 // Approver is recorded as the approver of the changes that land in scratch repositories.
 const Approver = "coven grimoires backtest"
+
+// Spender is the task of backtests in the spending of the repository.
+const Spender = "(backtest)"
 
 // Request describes the runs: each case with each grimoire.
 type Request struct {
@@ -65,10 +69,14 @@ func Run(ctx context.Context, c *control.Controller, r Request, ended func(Resul
 	if err != nil {
 		return Report{}, err
 	}
-	b := &backtest{Request: r, others: others, project: c.Project, library: c.Project.Library.Over(definitions), dir: temp.Path(), parking: c.Parking, spent: budget.New(r.Budget)}
+	book, err := c.Project.Ledger.NewBook()
+	if err != nil {
+		return Report{}, err
+	}
+	b := &backtest{Request: r, book: book, others: others, project: c.Project, library: c.Project.Library.Over(definitions), dir: temp.Path(), parking: c.Parking, spent: budget.New(r.Budget)}
 	report := r.report(b.all(ctx, ended))
-	report.Spent = b.spent.Reached()
-	return report, nil
+	report.Spent, report.Today = b.spent.Reached(), b.today()
+	return report, book.Close()
 }
 
 type backtest struct {
@@ -79,6 +87,16 @@ type backtest struct {
 	dir     string
 	parking func() (done func())
 	spent   *budget.Budget
+	book    *spending.Book
+}
+
+// today says that the budget of the day is spent. It returns "" if it is not, or unknown: then an agent reports it.
+func (b *backtest) today() string {
+	day, err := b.project.Ledger.Today()
+	if err != nil {
+		return ""
+	}
+	return day.Spent()
 }
 
 // all runs each case with each grimoire. The grimoires take turns, so that a spent budget leaves all of them with about
@@ -95,13 +113,13 @@ func (b *backtest) all(ctx context.Context, ended func(Result)) []Result {
 	free := make(chan struct{}, max(b.Width, 1))
 	for i := range results {
 		free <- struct{}{}
-		if ctx.Err() != nil || b.spent.Reached() != "" {
+		if ctx.Err() != nil || b.spent.Reached() != "" || b.today() != "" {
 			break
 		}
 		running.Go(func() {
 			defer func() { <-free }()
 			dir := filepath.Join(b.dir, strconv.Itoa(i))
-			b.run(ctx, dir, &results[i])
+			b.run(ctx, dir, i, &results[i])
 			_ = tempdir.Remove(dir) // the directory of all runs is removed later
 			mu.Lock()
 			defer mu.Unlock()
@@ -113,13 +131,13 @@ func (b *backtest) all(ctx context.Context, ended func(Result)) []Result {
 }
 
 // run runs a case and completes its result.
-func (b *backtest) run(ctx context.Context, dir string, r *Result) {
-	if err := b.try(ctx, dir, r); err != nil {
+func (b *backtest) run(ctx context.Context, dir string, n int, r *Result) {
+	if err := b.try(ctx, dir, n, r); err != nil {
 		r.Status, r.Detail = Unfinished, b.project.Hidden(err.Error())
 	}
 }
 
-func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
+func (b *backtest) try(ctx context.Context, dir string, n int, r *Result) error {
 	cfg := settings(b.project.Config)
 	cfg.Checks = r.of.Checks
 	base := r.of.View.Info.Base
@@ -140,7 +158,7 @@ func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
 	defer c.Close()
 	c.Approver, c.Budget, c.Parking = Approver, b.spent, b.parking
 	c.Unsandboxed = func(context.Context, string) (bool, error) { return true, nil } // see Run
-	c.Observer.Event = approval.Deny(p, Approver)
+	c.Observer.Event = b.book.Observe(n, Spender, approval.Deny(p, Approver))
 	item := project.Item{Task: taskOf(r.of.Plan.Task), Prompt: r.of.Plan.Task.Title}
 	options := control.Options{Grimoire: r.Grimoire, Provider: b.Provider, Model: b.Model, Onto: scratch.Branch}
 	if of := r.of.step; of != nil {
@@ -174,7 +192,7 @@ func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
 		r.Status, r.FirstTry = Landed, firstTry(v, plan)
 		r.Detail = ""
 		return r.compare(ctx, b.project.Repo, p.Repo, v)
-	case ctx.Err() != nil, b.spent.Reached() != "", outcome.ExitCode() == exit.Limit, v.Used.Tokens == 0 && v.Used.USD == 0: // the last: no model has answered
+	case ctx.Err() != nil, b.spent.Reached() != "", v.WaitsForDay(), outcome.ExitCode() == exit.Limit, v.Used.Tokens == 0 && v.Used.USD == 0: // the last: no model has answered
 		r.Status = Unfinished
 	default:
 		r.Status = Failed
@@ -186,7 +204,7 @@ func (b *backtest) try(ctx context.Context, dir string, r *Result) error {
 // settings returns the settings of a scratch repository: nothing is sent, fetched or notified.
 func settings(cfg config.Config) config.Config {
 	cfg.Notify, cfg.Telemetry, cfg.GC.Auto, cfg.PriorAttempt = nil, config.Telemetry{}, false, false
-	cfg.Worktree.Base, cfg.Worktree.PoolGB, cfg.BudgetPerDay = "target", 0, config.BudgetPerDay{}
+	cfg.Worktree.Base, cfg.Worktree.PoolGB = "target", 0
 	if cfg.Landing.Strategy == grimoires.PullRequest {
 		cfg.Landing.Strategy = "squash"
 	}

@@ -105,6 +105,7 @@ type Report struct {
 	Results  []Result `json:"runs"`
 	USD      float64  `json:"cost_usd"`        // of all runs, including unfinished ones
 	Spent    string   `json:"spent,omitempty"` // the budget, if it is spent: "$5.10 of $5.00"
+	Today    string   `json:"today,omitempty"` // says that the budget of the day is spent, or is empty
 }
 
 // Row summarizes runs. Intervals have a confidence of 95 %.

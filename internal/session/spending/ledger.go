@@ -2,7 +2,7 @@
 // the cost of further sessions.
 //
 // Rules. The records are the only source: each coven reads those of all others. A usage belongs to the local day on which it was
-// reported. Sessions that were removed or are damaged do not count.
+// reported. Sessions that were removed or are damaged do not count. Sessions without records write a Book.
 package spending
 
 import (
@@ -34,6 +34,7 @@ type Ledger struct {
 
 	mu    sync.Mutex
 	known map[string]charges // by session ID
+	books map[string]book    // by file
 }
 
 // charges are the charges of a journal.
@@ -45,10 +46,10 @@ type charges struct {
 // NewLedger returns the ledger of a project. The costs that a CLI did not report are computed from prices. limit is the budget for
 // one day.
 func NewLedger(root string, prices budget.Prices, limit budget.Amount, now func() time.Time) *Ledger {
-	return &Ledger{root: root, prices: prices, limit: limit, now: now, known: map[string]charges{}}
+	return &Ledger{root: root, prices: prices, limit: limit, now: now, known: map[string]charges{}, books: map[string]book{}}
 }
 
-// Since returns the charges at or after a time, by session. It omits sessions that cannot be read and reports them in the error
+// Since returns the charges at or after a time, by session, and those in Books. It omits sessions that cannot be read and reports them in the error
 // (see session.DamagedIn).
 func (l *Ledger) Since(since time.Time) ([]Charge, error) {
 	journals, err := session.Journals(l.root, since)
@@ -57,8 +58,7 @@ func (l *Ledger) Since(since time.Time) ([]Charge, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []Charge
-	var broken error
+	found, broken := l.inBooks(since)
 	for _, j := range journals {
 		of, ok := l.known[j.Session]
 		if !ok || of.of != j {
