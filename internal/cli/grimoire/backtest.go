@@ -52,8 +52,8 @@ checks of that session; COST and TIME are those of the step.
 Each run has a repository of its own in the directory for temporary files. It starts at the
 commit that the recorded session started from, and its change must pass the checks of
 that session. Nothing lands in your repository: no branch, worktree, claim, task or session
-of it changes. Agents cannot ask: coven denies the calls that a person would have to
-approve.
+of it changes. No person is asked: coven denies the calls that a person would have to
+approve, and merge steps do not wait for a person's review.
 
 FIRST TRY counts the tasks that landed without a failed check, another round of a review,
 or a person's request. COST and TIME are medians; TIME is without waiting. The ranges are
