@@ -22,7 +22,7 @@ func (e *Edges) Next(cards []Card) []Card {
 		if c.Section != NeedsYou || c.View.Reason == event.WaitMessage { // a person who chats waits for the answer
 			continue
 		}
-		known[c.Task] = stateOf(c.View)
+		known[c.Task] = Edge(c.View)
 		if !first && e.known[c.Task] != known[c.Task] {
 			begun = append(begun, c)
 		}
@@ -32,18 +32,21 @@ func (e *Edges) Next(cards []Card) []Card {
 }
 
 // Needs reports whether a card that Next returned still needs a person for the same reason.
-func (e *Edges) Needs(c Card) bool { return e.known[c.Task] == stateOf(c.View) }
+func (e *Edges) Needs(c Card) bool { return e.known[c.Task] == Edge(c.View) }
 
-// stateOf identifies the state that a session has entered.
-func stateOf(v session.View) string {
+// Edge identifies the state that a session has entered.
+func Edge(v session.View) string {
 	shown := v.Shown()
 	if open := v.OpenApprovals(); v.Status == session.Running && len(open) > 0 {
-		return fmt.Sprintf("%s approval %d", v.ID, open[0].N)
+		return ApprovalEdge(v.ID, open[0].N)
 	}
 	return fmt.Sprintf("%s %s %s %s", v.ID, shown.Status, shown.Reason, control.StateSince(v).UTC().Format(time.RFC3339Nano))
 }
 
+// ApprovalEdge is the Edge of a session whose agent asks for an approval, by the number of the question.
+func ApprovalEdge(session string, n int) string { return fmt.Sprintf("%s approval %d", session, n) }
+
 // Notice returns the notice of a task that needs a person.
 func (c Card) Notice() notice.Notice {
-	return notice.Notice{Task: c.Task, Title: c.Title, Status: string(c.View.Shown().Status), State: c.State, Text: c.Text}
+	return notice.Notice{Task: c.Task, Title: c.Title, Status: string(c.View.Shown().Status), State: c.State, Text: c.Text, Edge: Edge(c.View)}
 }

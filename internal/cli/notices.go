@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/coven-run/coven/internal/board"
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
@@ -18,6 +20,7 @@ import (
 // notices tells a person who looks elsewhere that tasks of this command need them. A nil one tells nothing.
 type notices struct {
 	app    *App
+	root   string // of the project
 	sender *notice.Sender
 	batch  *notice.Batch
 
@@ -28,7 +31,9 @@ type notices struct {
 
 // Sender returns a sender of notices for a terminal, or nil if the output is none.
 func (a *App) Sender(p *project.Project) *notice.Sender {
-	s := notice.New(p.Config.Notices, notice.Of(a.Getenv, p.Hidden))
+	env := notice.Of(a.Getenv, p.Hidden)
+	env.First = func(edge string) bool { return session.Announce(p.Repo.Root, edge) }
+	s := notice.New(p.Config.Notices, env)
 	if !a.Terminal || a.Dumb() || !s.Enabled() {
 		return nil
 	}
@@ -41,7 +46,7 @@ func (a *App) newNotices(c *control.Controller, asJSON bool) *notices {
 	if s == nil || asJSON {
 		return nil
 	}
-	n := &notices{app: a, sender: s, titles: map[string]string{}, last: a.Now()}
+	n := &notices{app: a, root: c.Project.Repo.Root, sender: s, titles: map[string]string{}, last: a.Now()}
 	n.batch = &notice.Batch{Window: s.Window(), Deliver: n.deliver}
 	return n
 }
@@ -82,7 +87,11 @@ func (n *notices) ended(o control.Outcome) {
 	if o.Reason != "" {
 		state += fmt.Sprintf(" (%s)", o.Reason)
 	}
-	n.announce(notice.Notice{Task: o.Task, Status: string(o.Status), State: state, Text: o.Detail})
+	edge := ""
+	if v, err := session.Load(filepath.Join(n.root, session.Dir, o.Session)); err == nil {
+		edge = board.Edge(v)
+	}
+	n.announce(notice.Notice{Task: o.Task, Status: string(o.Status), State: state, Text: o.Detail, Edge: edge})
 }
 
 // see announces the question of an agent, until it is answered.
@@ -95,7 +104,7 @@ func (n *notices) see(e event.Event) {
 		q := event.As[event.Approval](e)
 		n.announce(notice.Notice{
 			Task: e.Task, Status: string(session.Waiting), State: fmt.Sprintf("%s (%s)", session.Waiting, event.WaitApproval),
-			Text: q.Agent + " asks for approval: " + q.Tool + " " + q.Subject,
+			Text: q.Agent + " asks for approval: " + q.Tool + " " + q.Subject, Edge: board.ApprovalEdge(e.Session, q.N),
 		})
 	case event.PermissionAnswered:
 		n.batch.Drop(e.Task)
@@ -107,7 +116,11 @@ func (n *notices) announce(one notice.Notice) {
 	one.Title = n.titles[one.Task]
 	last := n.last
 	n.mu.Unlock()
-	if n.sender.Wants(one.Status) && !n.sender.Attentive(last, n.app.Now()) {
+	switch {
+	case !n.sender.Wants(one.Status):
+	case n.sender.Attentive(last, n.app.Now()):
+		n.sender.Seen(one)
+	default:
 		n.batch.Add(one)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/review"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -21,6 +22,8 @@ import (
 type Source interface {
 	// Cards returns the present cards.
 	Cards() ([]board.Card, error)
+	// Today returns the budget of the repository for today, with its usage. Without a limit, the usage is unknown.
+	Today() (budget.Day, error)
 	// Changed waits until the cards may have changed.
 	Changed() error
 	// Start starts a command line of coven aside, and returns how it ends.
@@ -47,6 +50,7 @@ type Source interface {
 type Model struct {
 	source        Source
 	cards         []board.Card
+	today         budget.Day
 	err           error
 	loaded        bool
 	selected      string // task
@@ -82,6 +86,7 @@ type done struct {
 type (
 	cardsMsg struct {
 		cards []board.Card
+		today budget.Day
 		err   error
 	}
 	changedMsg struct{ err error }
@@ -129,7 +134,8 @@ func (m *Model) readPager() tea.Cmd {
 
 func (m Model) read() tea.Msg {
 	cards, err := m.source.Cards()
-	return cardsMsg{cards, err}
+	today, _ := m.source.Today() // without it, there is no bar
+	return cardsMsg{cards, today, err}
 }
 
 func (m Model) await() tea.Msg { return changedMsg{m.source.Changed()} }
@@ -205,7 +211,7 @@ func (m *Model) fromPerson(msg tea.Msg) tea.Cmd {
 // setCards shows the cards that were read.
 func (m *Model) setCards(msg cardsMsg) tea.Cmd {
 	if m.err, m.loaded = msg.err, true; msg.err == nil {
-		m.cards = msg.cards
+		m.cards, m.today = msg.cards, msg.today
 	}
 	m.keepSelection()
 	cmd := tea.Batch(m.readReview(), m.collect())

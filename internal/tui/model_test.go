@@ -13,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coven-run/coven/internal/board"
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 )
@@ -26,12 +27,14 @@ type fakeSource struct {
 	text    []string
 	textErr error
 	fails   error
+	today   budget.Day
 	odd     string // in the texts of a review
 	viewed  []string
 	looked  int
 }
 
 func (s *fakeSource) Cards() ([]board.Card, error) { return s.cards, s.fails }
+func (s *fakeSource) Today() (budget.Day, error)   { return s.today, nil }
 func (s *fakeSource) Changed() error               { select {} }
 func (s *fakeSource) Now() time.Time               { return time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC) }
 
@@ -317,5 +320,19 @@ func BenchmarkView(b *testing.B) {
 	m = next.(Model)
 	for b.Loop() {
 		m.View()
+	}
+}
+
+// The header has a bar if the day has a budget.
+func TestDayBar(t *testing.T) {
+	s := newScreen(t, 120, 20)
+	header := func() string { return ansi.Strip(s.model.lines()[0]) }
+	if strings.Contains(header(), "$") {
+		t.Errorf("without a budget: %s", header())
+	}
+	s.source.today = budget.Day{Limit: budget.Amount{USD: 5}, Used: budget.Amount{USD: 2.5, Tokens: 100}}
+	s.send(s.model.read())
+	if !strings.HasSuffix(header(), "landed today  today █████░░░░░ $2.50 of $5.00") {
+		t.Error(header())
 	}
 }

@@ -57,7 +57,11 @@ func (m *Model) collect() tea.Cmd {
 	}
 	waits := len(n.pending) > 0
 	for _, c := range n.edges.Next(m.cards) {
-		if n.sender.Wants(c.Notice().Status) && !m.looksAt(c.Task) {
+		switch one := c.Notice(); {
+		case !n.sender.Wants(one.Status):
+		case m.looksAt(c.Task):
+			n.sender.Seen(one)
+		default:
 			n.pending = append(n.pending, c)
 		}
 	}

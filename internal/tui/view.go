@@ -82,6 +82,9 @@ func (m *Model) header() string {
 	if m.filter != "" {
 		text += "  " + styled(yellow, "/"+printable(m.filter))
 	}
+	for _, b := range board.Bars(m.today.Used, m.today.Limit) {
+		text += "  " + styled(dim, "today "+b.Blocks(10)+" "+b.Text)
+	}
 	return text
 }
 

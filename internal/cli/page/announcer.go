@@ -69,7 +69,11 @@ func (n *announcer) next(seen bool) (all []notice.Notice) {
 		return nil // the page shows it
 	}
 	for _, c := range n.edges.Next(cards) {
-		if one := c.Notice(); !seen && n.sender.Wants(one.Status) {
+		switch one := c.Notice(); {
+		case !n.sender.Wants(one.Status):
+		case seen:
+			n.sender.Seen(one)
+		default:
 			all = append(all, one)
 		}
 	}

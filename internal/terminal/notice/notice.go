@@ -23,6 +23,7 @@ type Notice struct {
 	Status string // waiting, blocked or failed
 	State  string // the same with its reason, such as "waiting (review)"
 	Text   string // the question, or the reason
+	Edge   string // identifies the state that the task has entered; empty if no other process tells of it
 }
 
 // Environment is the environment of the process whose terminal shows notices.
@@ -31,6 +32,8 @@ type Environment struct {
 	Hidden func(string) string // returns a text without secrets
 	Find   func(program string) error
 	Output func(ctx context.Context, program string, args ...string) (string, error)
+	// First reports whether this process is the first to tell of an edge. It may be nil.
+	First func(edge string) bool
 }
 
 // Of returns the environment of this process.
@@ -88,8 +91,19 @@ func (s *Sender) Wants(status string) bool {
 // Attentive reports whether a person who acted at a time still looks at the result.
 func (s *Sender) Attentive(acted, now time.Time) bool { return now.Sub(acted) < s.settings.Quiet }
 
-// Deliver shows notices on the desktop, or returns the sequence that shows them in the terminal. It may take a while.
+// Seen records that the person knows of a notice, so that no other process tells of it.
+func (s *Sender) Seen(n Notice) { s.isFirst(n) }
+
+func (s *Sender) isFirst(n Notice) bool {
+	return n.Edge == "" || s.env.First == nil || s.env.First(n.Edge)
+}
+
+// Deliver shows notices on the desktop, or returns the sequence that shows them in the terminal. It may take a while. It omits those
+// of which another process has told.
 func (s *Sender) Deliver(ctx context.Context, all []Notice) (sequence string) {
+	if s.Enabled() {
+		all = slices.DeleteFunc(slices.Clone(all), func(n Notice) bool { return !s.isFirst(n) })
+	}
 	if len(all) == 0 || !s.Enabled() {
 		return ""
 	}

@@ -200,3 +200,28 @@ func TestBatch(t *testing.T) {
 		}
 	})
 }
+
+// Of two terminals, one tells of an edge, and none if the person has seen it.
+func TestFirst(t *testing.T) {
+	known := map[string]bool{}
+	sender := func() *Sender {
+		s := (&machine{}).sender(func(c *config.Notices) { c.Terminal = "osc777" })
+		s.env.First = func(edge string) bool {
+			defer func() { known[edge] = true }()
+			return !known[edge]
+		}
+		return s
+	}
+	one, two := sender(), sender()
+	both := []Notice{{Task: "a", Edge: "1"}, {Task: "b", Edge: "2"}, {Task: "c"}}
+	one.Seen(both[0])
+	if got := one.Deliver(t.Context(), both); !strings.HasSuffix(got, ";b, c\a") {
+		t.Errorf("%q", got)
+	}
+	if got := two.Deliver(t.Context(), both); !strings.Contains(got, "coven: c;") {
+		t.Errorf("%q", got)
+	}
+	if got := two.Deliver(t.Context(), both[:2]); got != "" || both[0].Task != "a" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Of several processes, one tells of a state. After a day, and where nothing can be recorded, it is told again.
+func TestAnnounce(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	var first atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if Announce(root, "one") {
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if first.Load() != 1 || !Announce(root, "two") || Announce(root, "two") {
+		t.Errorf("%d told of the same state", first.Load())
+	}
+	entries, err := os.ReadDir(filepath.Join(root, announcedDir))
+	ok(t, err)
+	old := time.Now().Add(-25 * time.Hour)
+	for _, e := range entries {
+		ok(t, os.Chtimes(filepath.Join(root, announcedDir, e.Name()), old, old))
+	}
+	if !Announce(root, "one") {
+		t.Error("an old state")
+	}
+	if entries, err := os.ReadDir(filepath.Join(root, announcedDir)); err != nil || len(entries) != 1 {
+		t.Error(entries, err)
+	}
+	ok(t, os.RemoveAll(filepath.Join(root, announcedDir)))
+	ok(t, os.WriteFile(filepath.Join(root, announcedDir), nil, 0o600))
+	for range 2 {
+		if !Announce(root, "one") {
+			t.Error("without a record")
+		}
+	}
+}
