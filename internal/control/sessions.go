@@ -30,7 +30,7 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 	if err != nil {
 		return nil, err
 	}
-	seen, collisions := map[string]bool{}, session.Collisions(p.Repo.Root, session.LiveIDs(all))
+	seen, collisions := map[string]bool{}, session.Collisions(p.Repo.Root, all)
 	for i, v := range views {
 		views[i].Collisions = collisions[v.ID]
 		views[i].Turn = workspace.TurnOf(p.Repo, v)

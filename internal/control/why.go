@@ -114,7 +114,7 @@ func whyWaiting(ctx context.Context, p *project.Project, v session.View, r Reaso
 // collisions returns the predicted conflicts of a session.
 func collisions(p *project.Project, v session.View) []session.Collision {
 	all, _ := p.Finder.Summaries() // damaged sessions have none
-	return session.Collisions(p.Repo.Root, session.LiveIDs(all))[v.ID]
+	return session.Collisions(p.Repo.Root, all)[v.ID]
 }
 
 // orBlocked returns the commands to recommend for a blocked session beside the next one.

@@ -20,12 +20,13 @@ const collisionsDir = ".coven/run/collisions"
 // maxCollisions limits the size of a file in collisionsDir, in bytes.
 const maxCollisions = 4 << 20
 
-// Collision is the predicted result of merging the changes of two tasks.
+// Collision is the predicted result of merging the changes of two tasks, or a change with its target.
 type Collision struct {
-	Session string    `json:"session_id"` // of the other task
-	Task    string    `json:"task"`       // ID of the other task
-	Files   []string  `json:"files"`      // in conflict; empty if the changes can be merged
-	Seen    time.Time `json:"seen"`       // when they were merged
+	Session string    `json:"session_id,omitempty"` // of the other task
+	Task    string    `json:"task,omitempty"`       // ID of the other task
+	Target  string    `json:"target,omitempty"`     // full ref; empty for another task
+	Files   []string  `json:"files"`                // in conflict; empty if the changes can be merged
+	Seen    time.Time `json:"seen"`                 // when they were merged
 }
 
 // Compared is the result of comparing a session with the others.
@@ -58,14 +59,19 @@ func WriteCompared(root string, c Compared, keep func(id string) bool) error {
 	return err
 }
 
-// Collisions returns the predicted conflicts between live sessions, by session ID. Of the two results for a pair of sessions, the
-// newer one counts.
-func Collisions(root string, live func(id string) bool) map[string][]Collision {
+// Collisions returns the predicted conflicts of live sessions with each other and with their targets, by session ID. Of the two
+// results for a pair of sessions, the newer one counts. A blocked session has already met the conflicts with its target.
+func Collisions(root string, all []Summary) map[string][]Collision {
 	dir := filepath.Join(root, collisionsDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 || regularfile.Directory(root, collisionsDir) != nil {
 		return nil // nothing was compared
 	}
+	status := map[string]Summary{}
+	for _, s := range all {
+		status[s.ID] = s
+	}
+	live := func(id string) bool { return status[id].Live() }
 	type pair struct{ one, two string }
 	newest := map[pair]time.Time{}
 	found := map[string][]Collision{}
@@ -79,6 +85,12 @@ func Collisions(root string, live func(id string) bool) map[string][]Collision {
 			continue // it is written again when something changes
 		}
 		for _, with := range c.With {
+			if with.Target != "" {
+				if status[c.Session].Status != Blocked {
+					add(c.Session, with)
+				}
+				continue
+			}
 			of := pair{min(c.Session, with.Session), max(c.Session, with.Session)}
 			if !live(with.Session) || with.Seen.Before(newest[of]) {
 				continue
@@ -90,17 +102,8 @@ func Collisions(root string, live func(id string) bool) map[string][]Collision {
 	}
 	for id, all := range found {
 		all = slices.DeleteFunc(all, func(c Collision) bool { return len(c.Files) == 0 })
-		slices.SortFunc(all, func(a, b Collision) int { return cmp.Compare(a.Task, b.Task) })
+		slices.SortFunc(all, func(a, b Collision) int { return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Target, b.Target)) })
 		found[id] = all
 	}
 	return found
-}
-
-// LiveIDs returns a function that reports whether a session is live.
-func LiveIDs(all []Summary) func(id string) bool {
-	live := map[string]bool{}
-	for _, s := range all {
-		live[s.ID] = s.Live()
-	}
-	return func(id string) bool { return live[id] }
 }

@@ -4,6 +4,7 @@ package predict
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/git"
 	"github.com/coven-run/coven/worktree/internal/object"
+	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
@@ -54,6 +56,40 @@ func Conflicts(ctx context.Context, r *repo.Repo, one, two Change) ([]string, er
 	if err != nil {
 		return nil, err
 	}
+	return merge(ctx, r, left, right)
+}
+
+// WithTarget is like Conflicts for a change and the tip of its target. base is the commit that the worktree started from. An empty
+// change has no conflicts.
+func WithTarget(ctx context.Context, r *repo.Repo, c Change, base, tip string) ([]string, error) {
+	if len(c.changed) == 0 {
+		return nil, nil
+	}
+	all, err := r.Git().Changes(ctx, base, tip)
+	if err != nil {
+		return nil, fmt.Errorf("read the change of the target: %w", err)
+	}
+	if !overlap(c.changed, all) {
+		return nil, nil
+	}
+	left, err := commitOf(ctx, r, c.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return merge(ctx, r, left, tip)
+}
+
+// Tip returns the commit of a target, which is a full ref. It is empty if the target does not exist.
+func Tip(ctx context.Context, r *repo.Repo, target string) (string, error) {
+	tip, err := r.Git().Ref(ctx, target)
+	if errors.Is(err, ref.ErrNoRef) {
+		return "", nil
+	}
+	return tip, err
+}
+
+// merge returns the files in which two commits conflict, sorted.
+func merge(ctx context.Context, r *repo.Repo, left, right string) ([]string, error) {
 	g := r.Git()
 	drivers, err := g.Configured(ctx, `^merge\..*\.driver$`, false)
 	if err != nil {

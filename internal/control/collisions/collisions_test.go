@@ -54,6 +54,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
+var identity = []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com"}
+
 // begin begins the session of a task that changes a file, and returns its ID.
 func begin(t *testing.T, p *project.Project, id, file, text string) string {
 	t.Helper()
@@ -81,7 +83,7 @@ func TestRadar(t *testing.T) {
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
 		cmd := exec.Command("git", args...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
+		cmd.Env = append(os.Environ(), identity...)
 		must(t, cmd.Run())
 	}
 	e := project.NewEnv("test")
@@ -105,9 +107,14 @@ func TestRadar(t *testing.T) {
 	see(two)
 	see(two)
 	see(one)
-	found := session.Collisions(dir, func(string) bool { return true })
-	if len(found[one]) != 1 || found[one][0].Task != "two" || fmt.Sprint(found[two][0].Files) != "[same.txt]" || Text(found[two][0]) != "will conflict with one in same.txt" {
-		t.Errorf("%+v", found)
+	found := func() map[string][]session.Collision {
+		all, err := p.Finder.Summaries()
+		must(t, err)
+		return session.Collisions(dir, all)
+	}
+	all := found()
+	if len(all[one]) != 1 || all[one][0].Task != "two" || fmt.Sprint(all[two][0].Files) != "[same.txt]" || Text(all[two][0]) != "will conflict with one in same.txt" {
+		t.Errorf("%+v", all)
 	}
 	if len(said) != 1 || said[0] != "tasks one and two will conflict in same.txt" {
 		t.Errorf("%q", said)
@@ -120,7 +127,44 @@ func TestRadar(t *testing.T) {
 	// A third task without a file in common needs no merge.
 	three := begin(t, p, "three", "other.txt", "three\n")
 	see(three)
-	if found := session.Collisions(dir, func(string) bool { return true }); len(found[three]) != 0 || len(found[one]) != 1 || len(r.results) != 3 {
-		t.Errorf("%+v", found)
+	if all = found(); len(all[three]) != 0 || len(all[one]) != 1 || len(r.results) != 3 {
+		t.Errorf("%+v", all)
+	}
+
+	// The first task lands. The conflict of the second one remains, with the target, until it has taken the target in.
+	git := func(dir string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), identity...)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %s", args, out)
+		}
+		return string(out)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "same.txt"), []byte("one\n"), 0o600))
+	git(dir, "add", "same.txt")
+	git(dir, "commit", "-qm", "one")
+	held, err := claim.Of(t.Context(), p.Repo, "one")
+	must(t, err)
+	must(t, claim.Release(t.Context(), p.Repo, "one", held.Oid))
+	see(one) // its last event
+	if all = found(); len(all[two]) != 1 || Text(all[two][0]) != "will conflict with main in same.txt" || len(all[three]) != 0 {
+		t.Errorf("%+v", all[two])
+	}
+	if last := said[len(said)-1]; last != "task two will conflict with main in same.txt" || len(said) != 2 {
+		t.Errorf("%q", said)
+	}
+	w, err := p.Repo.Find(t.Context(), "two")
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(w.Path, "same.txt"), []byte("two\n"), 0o600))
+	git(w.Path, "add", "same.txt")
+	git(w.Path, "commit", "-qm", "two")
+	git(w.Path, "merge", "-q", "-s", "ours", "main")
+	_, err = snapshot.Take(t.Context(), w, two, "merged")
+	must(t, err)
+	see(two)
+	if all = found(); len(all[two]) != 0 {
+		t.Errorf("%+v", all[two])
 	}
 }

@@ -3,6 +3,7 @@
 package collisions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type Radar struct {
 	changes map[string]predict.Change
 	results map[[2]string][]string // conflicts, by the commits of the snapshots
 	last    map[string]string      // the last result of a session, as text
+	tips    map[string]string      // commits of the targets, by their refs
 	told    map[string]bool        // what people and agents know
 }
 
@@ -54,7 +56,7 @@ type Radar struct {
 func New(p *project.Project, notify func(text string)) *Radar {
 	return &Radar{
 		project: p, notify: notify, wake: make(chan struct{}, 1), dirty: map[string]bool{}, own: map[string]bool{},
-		begun: map[string]event.Session{}, changes: map[string]predict.Change{}, results: map[[2]string][]string{}, last: map[string]string{}, told: map[string]bool{},
+		begun: map[string]event.Session{}, changes: map[string]predict.Change{}, results: map[[2]string][]string{}, last: map[string]string{}, tips: map[string]string{}, told: map[string]bool{},
 	}
 }
 
@@ -121,17 +123,42 @@ func (r *Radar) compare(ctx context.Context) error {
 	r.dirty = map[string]bool{}
 	r.mu.Unlock()
 	claims, err := claim.List(ctx, r.project.Repo)
-	if err != nil || len(claims) < 2 {
+	if err != nil {
 		return err
 	}
 	r.forget(claims)
-	var broken error
+	moved, broken := r.moved(ctx, claims)
 	for _, held := range claims {
-		if dirty[held.Session] {
+		if dirty[held.Session] || moved[held.Session] {
 			broken = errors.Join(broken, r.compareWith(ctx, held, claims))
 		}
 	}
 	return broken
+}
+
+// moved returns the sessions of this process whose target has moved since the last call. It remembers the tips of the targets.
+func (r *Radar) moved(ctx context.Context, claims []claim.Held) (map[string]bool, error) {
+	tips, moved := map[string]string{}, map[string]bool{}
+	var broken error
+	for _, held := range claims {
+		mine, ok := r.info(held.Session)
+		if !ok {
+			continue
+		}
+		if _, known := tips[mine.Target]; !known {
+			tip, err := predict.Tip(ctx, r.project.Repo, mine.Target)
+			tips[mine.Target], broken = tip, errors.Join(broken, err)
+		}
+		moved[held.Session] = r.isOwn(held.Session) && tips[mine.Target] != r.tips[mine.Target]
+	}
+	r.tips = tips
+	return moved, broken
+}
+
+func (r *Radar) isOwn(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.own[id]
 }
 
 // maxResults limits the remembered results.
@@ -167,6 +194,13 @@ func (r *Radar) compareWith(ctx context.Context, own claim.Held, claims []claim.
 			return err
 		}
 		found.With = append(found.With, session.Collision{Session: other.Session, Task: other.Task, Files: append([]string{}, files...)})
+	}
+	if tip := r.tips[mine.Target]; tip != "" && tip != mine.Base {
+		files, err := r.withTarget(ctx, own.Session, mine.Base, tip)
+		if err != nil {
+			return err
+		}
+		found.With = append(found.With, session.Collision{Target: mine.Target, Files: append([]string{}, files...)})
 	}
 	text := fmt.Sprint(found)
 	if len(found.With) == 0 || r.last[own.Session] == text {
@@ -220,6 +254,23 @@ func (r *Radar) conflicts(ctx context.Context, one, oneBase, two, twoBase string
 	return files, err
 }
 
+// withTarget returns the files in which the change of a session conflicts with its target.
+func (r *Radar) withTarget(ctx context.Context, id, base, tip string) ([]string, error) {
+	c, err := r.change(ctx, id, base)
+	if err != nil {
+		return nil, err
+	}
+	key := [2]string{c.Snapshot.Commit, tip}
+	if files, known := r.results[key]; known {
+		return files, nil
+	}
+	files, err := predict.WithTarget(ctx, r.project.Repo, c, base, tip)
+	if err == nil {
+		r.results[key] = files
+	}
+	return files, err
+}
+
 func (r *Radar) change(ctx context.Context, id, base string) (predict.Change, error) {
 	c, err := predict.Of(ctx, r.project.Repo, id, base, r.changes[id])
 	if err == nil {
@@ -233,6 +284,10 @@ func (r *Radar) tell(found session.Compared) error {
 	var broken error
 	for _, with := range found.With {
 		if len(with.Files) == 0 {
+			continue
+		}
+		if with.Target != "" {
+			r.say("task " + found.Task + " " + Text(with))
 			continue
 		}
 		one, two := found.Task, with.Task
@@ -255,10 +310,7 @@ func (r *Radar) tell(found session.Compared) error {
 // tellAgent sends the agent of a running session of this process a message, which it gets before its next turn.
 func (r *Radar) tellAgent(id, other, files string) error {
 	root := r.project.Repo.Root
-	r.mu.Lock()
-	own := r.own[id]
-	r.mu.Unlock()
-	if !own || !session.Busy(filepath.Join(root, session.Dir, id)) {
+	if !r.isOwn(id) || !session.Busy(filepath.Join(root, session.Dir, id)) {
 		return nil
 	}
 	text := fmt.Sprintf("Task %s, which has not landed yet, changes the same places as you: its change and yours would conflict in %s. "+
@@ -285,5 +337,5 @@ func fileList(files []string) string {
 
 // Text describes a predicted conflict of a task.
 func Text(c session.Collision) string {
-	return "will conflict with " + oneline.Of(c.Task) + " in " + fileList(c.Files)
+	return "will conflict with " + oneline.Of(cmp.Or(c.Task, event.BranchName(c.Target))) + " in " + fileList(c.Files)
 }
