@@ -84,6 +84,9 @@ func TestDamagedRecord(t *testing.T) {
 			if len(damaged) != 1 || rest != nil || damaged[0].Session != bad.ID || !strings.Contains(damaged[0].Error(), c.want) {
 				t.Fatalf("list: %v, %v", err, rest)
 			}
+			if next := damaged[0].NextCommand(); strings.Contains(next, "make") != (name == "version") || strings.Contains(next, "@latest") {
+				t.Errorf("next: %s", next)
+			}
 			if name != "a link" && len(views) != 1 || views[0].Task != "good" && views[1].Task != "good" {
 				t.Errorf("%+v", views)
 			}

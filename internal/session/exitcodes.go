@@ -13,11 +13,11 @@ import (
 // CommandExit returns exit.Person.
 func (e *DamagedError) CommandExit() int { return exit.Person }
 
-// NextCommand returns the command that may repair the record.
+// NextCommand returns the command that may repair the record. A newer record needs a newer coven, as the README builds it.
 func (e *DamagedError) NextCommand() string {
 	switch {
 	case errors.Is(e, event.ErrVersion):
-		return "go install github.com/coven-run/coven/cmd/coven@latest"
+		return "git -C CLONE-OF-COVEN pull && make -C CLONE-OF-COVEN build"
 	case errors.Is(e, fs.ErrPermission):
 		return "chmod -R u+rwX " + shellword.Word(filepath.Join(Dir, e.Session))
 	}

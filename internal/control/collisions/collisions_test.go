@@ -168,3 +168,17 @@ func TestRadar(t *testing.T) {
 		t.Errorf("%+v", all[two])
 	}
 }
+
+// A text names at most five files, without control characters.
+func TestText(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]session.Collision{
+		"will conflict with two in a�[31m.txt":             {Task: "two", Files: []string{"a\x1b[31m.txt"}},
+		"will conflict with main in 1, 2, 3, 4, 5":         {Target: "refs/heads/main", Files: strings.Split("12345", "")},
+		"will conflict with x in 1, 2, 3, 4, 5 and 2 more": {Target: "refs/remotes/x", Files: strings.Split("1234567", "")},
+	} {
+		if got := Text(c); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/predict"
@@ -326,7 +327,7 @@ const maxFiles = 5
 func fileList(files []string) string {
 	var names []string
 	for _, f := range files[:min(len(files), maxFiles)] {
-		names = append(names, oneline.Of(f))
+		names = append(names, terminal.Printable(oneline.Of(f)))
 	}
 	text := strings.Join(names, ", ")
 	if more := len(files) - maxFiles; more > 0 {
@@ -337,5 +338,5 @@ func fileList(files []string) string {
 
 // Text describes a predicted conflict of a task.
 func Text(c session.Collision) string {
-	return "will conflict with " + oneline.Of(cmp.Or(c.Task, event.BranchName(c.Target))) + " in " + fileList(c.Files)
+	return "will conflict with " + terminal.Printable(cmp.Or(c.Task, event.BranchName(c.Target))) + " in " + fileList(c.Files)
 }
