@@ -59,14 +59,20 @@ var identity = []string{"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "
 // begin begins the session of a task that changes a file, and returns its ID.
 func begin(t *testing.T, p *project.Project, id, file, text string) string {
 	t.Helper()
+	s := beginOn(t, p, "refs/heads/main", id, file, text)
+	t.Cleanup(func() { _ = s.Close() })
+	return s.ID
+}
+
+func beginOn(t *testing.T, p *project.Project, target, id, file, text string) *session.Session {
+	t.Helper()
 	ctx := t.Context()
 	tip, err := exec.Command("git", "-C", p.Repo.Root, "rev-parse", "main").Output()
 	must(t, err)
 	base := strings.TrimSpace(string(tip))
 	s, err := session.Create(p.Repo.Root, id, "Do "+id, time.Now)
 	must(t, err)
-	t.Cleanup(func() { _ = s.Close() })
-	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Base: base, Target: "refs/heads/main"}))
+	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{Base: base, Target: target}))
 	_, err = claim.Acquire(ctx, p.Repo, claim.Claim{Task: id, Holder: "coven/host/1", Session: s.ID, Attempt: 1, Expires: time.Now().Add(time.Hour)}, "")
 	must(t, err)
 	w, err := worktree.Add(ctx, p.Repo, worktree.AddRequest{TaskID: id, Base: base})
@@ -74,16 +80,16 @@ func begin(t *testing.T, p *project.Project, id, file, text string) string {
 	must(t, os.WriteFile(filepath.Join(w.Path, file), []byte(text), 0o600))
 	_, err = snapshot.Take(ctx, w, s.ID, "now")
 	must(t, err)
-	return s.ID
+	return s
 }
 
-// A single task costs no git process. A conflict of two tasks is recorded for both, and told once.
-func TestRadar(t *testing.T) {
+// newRadar returns the radar of a new repository. said are the notices so far, and see compares after an event of a session.
+func newRadar(t *testing.T, setting string) (p *project.Project, r *Radar, said *[]string, see func(id string)) {
+	t.Helper()
 	dir := t.TempDir()
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
 		cmd := exec.Command("git", args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), identity...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), identity...)
 		must(t, cmd.Run())
 	}
 	e := project.NewEnv("test")
@@ -91,13 +97,60 @@ func TestRadar(t *testing.T) {
 	e.Getenv = func(string) string { return "" }
 	p, err := project.Open(t.Context(), e)
 	must(t, err)
-	p.Config.Run = config.Run{Collisions: Tell}
-	var said []string
-	r := New(p, func(text string) { said = append(said, text) })
-	see := func(id string) {
+	p.Config.Run = config.Run{Collisions: setting}
+	said = new([]string)
+	r = New(p, func(text string) { *said = append(*said, text) })
+	return p, r, said, func(id string) {
+		t.Helper()
 		r.See(event.Event{Type: event.GateDecided, Session: id})
 		must(t, r.compare(t.Context()))
 	}
+}
+
+// messages returns the number of messages to the agent of a session.
+func messages(t *testing.T, p *project.Project, id string) int {
+	t.Helper()
+	asked, err := filepath.Glob(filepath.Join(p.Repo.Root, ".coven/run/inbox", id, "*.json"))
+	must(t, err)
+	return len(asked)
+}
+
+// Only running agents of this process are told, if the settings say so. Tasks for other targets do not conflict.
+func TestOthers(t *testing.T) {
+	for setting, want := range map[string]int{Tell: 1, Serialize: 1, "warn": 0} {
+		p, r, said, see := newRadar(t, setting)
+		own := begin(t, p, "own", "same.txt", "one\n")
+		see(own)
+		foreign := begin(t, p, "foreign", "same.txt", "two\n")
+		elsewhere := beginOn(t, p, "refs/heads/other", "elsewhere", "same.txt", "three\n")
+		t.Cleanup(func() { _ = elsewhere.Close() })
+		stopped := beginOn(t, p, "refs/heads/main", "stopped", "same.txt", "four\n")
+		r.See(event.Event{Type: event.StepStarted, Session: stopped.ID})
+		r.See(event.Event{Type: event.AgentUsage, Session: foreign}) // says nothing about the worktree
+		must(t, stopped.Close())
+		see(own)
+		for id, n := range map[string]int{own: 2 * want, foreign: 0, stopped.ID: 0, elsewhere.ID: 0} {
+			if got := messages(t, p, id); got != n {
+				t.Errorf("%s: %s has %d messages, want %d", setting, id, got, n)
+			}
+		}
+		if len(*said) != 3 { // each pair of own, foreign and stopped
+			t.Errorf("%s: %q", setting, *said)
+		}
+		move := exec.Command("git", "commit", "-q", "--allow-empty", "-m", "second")
+		move.Dir, move.Env = p.Repo.Root, append(os.Environ(), identity...)
+		must(t, move.Run())
+		see(own)
+		if _, err := os.Stat(filepath.Join(p.Repo.Root, ".coven/run/collisions", foreign+".json")); err == nil {
+			t.Errorf("%s: the other process compares its session itself", setting)
+		}
+	}
+}
+
+// A single task costs no git process. A conflict of two tasks is recorded for both, and told once.
+func TestRadar(t *testing.T) {
+	p, r, told, see := newRadar(t, Tell)
+	dir := p.Repo.Root
 	one := begin(t, p, "one", "same.txt", "one\n")
 	path := os.Getenv("PATH")
 	t.Setenv("PATH", t.TempDir()) // there is no git
@@ -116,13 +169,16 @@ func TestRadar(t *testing.T) {
 	if len(all[one]) != 1 || all[one][0].Task != "two" || fmt.Sprint(all[two][0].Files) != "[same.txt]" || Text(all[two][0]) != "will conflict with one in same.txt" {
 		t.Errorf("%+v", all)
 	}
-	if len(said) != 1 || said[0] != "tasks one and two will conflict in same.txt" {
+	if said := *told; len(said) != 1 || said[0] != "tasks one and two will conflict in same.txt" {
 		t.Errorf("%q", said)
 	}
 	for _, id := range []string{one, two} {
-		if asked, err := filepath.Glob(filepath.Join(dir, ".coven/run/inbox", id, "*.json")); err != nil || len(asked) != 1 {
-			t.Errorf("%s: %q, %v", id, asked, err)
+		if n := messages(t, p, id); n != 1 {
+			t.Errorf("%s: %d messages", id, n)
 		}
+	}
+	if at := all[one][0].Seen; time.Since(at) > time.Minute {
+		t.Errorf("seen at %v", at)
 	}
 	// A third task without a file in common needs no merge.
 	three := begin(t, p, "three", "other.txt", "three\n")
@@ -152,7 +208,7 @@ func TestRadar(t *testing.T) {
 	if all = found(); len(all[two]) != 1 || Text(all[two][0]) != "will conflict with main in same.txt" || len(all[three]) != 0 {
 		t.Errorf("%+v", all[two])
 	}
-	if last := said[len(said)-1]; last != "task two will conflict with main in same.txt" || len(said) != 2 {
+	if said := *told; len(said) != 2 || said[1] != "task two will conflict with main in same.txt" {
 		t.Errorf("%q", said)
 	}
 	w, err := p.Repo.Find(t.Context(), "two")

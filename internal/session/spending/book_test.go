@@ -3,6 +3,7 @@ package spending
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,5 +80,24 @@ func TestBook(t *testing.T) {
 	}
 	if _, err := other.Since(time.Time{}); err == nil {
 		t.Error("read beyond a link")
+	}
+}
+
+// The groups with the highest costs come first. Nothing has a ledger outside of a repository.
+func TestOrder(t *testing.T) {
+	charge := func(task string, usd float64) Charge {
+		c := Charge{Session: task, Task: task}
+		c.USD = usd
+		return c
+	}
+	var keys []string
+	for _, g := range By("task", []Charge{charge("a", 1), charge("c", 2), charge("b", 2)}) {
+		keys = append(keys, g.Key)
+	}
+	if strings.Join(keys, " ") != "b c a" {
+		t.Error(keys)
+	}
+	if d, err := (*Ledger)(nil).Today(); err != nil || d.Spent() != "" {
+		t.Error(d, err)
 	}
 }

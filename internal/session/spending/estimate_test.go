@@ -64,6 +64,10 @@ func TestCalibrationUsesOnlyEndedSessions(t *testing.T) {
 	if got, _ := EstimateOf(all, "make"); got.Sessions != 6 || got.Calibration.Sessions != 0 {
 		t.Errorf("%+v", got)
 	}
+	last.Started = all[4].Ended
+	if got, _ := EstimateOf(all, "make"); got.Calibration != (Calibration{Sessions: 1, Above: 1}) {
+		t.Errorf("at the same instant: %+v", got)
+	}
 }
 
 // The estimates hold as often as they say, for costs that follow one distribution. They hold less often while costs grow.
