@@ -52,6 +52,9 @@ var githubCommands = map[string]struct {
 	"comment": {"NUMBER AUTHOR[:ASSOCIATION] TEXT [PATH:LINE]", 3, 4, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		return s.Comment(atoi(ts, args[0]), args[1], strings.Join(args[3:], ""), args[2])
 	}},
+	"answer": {"NUMBER AUTHOR[:ASSOCIATION] TEXT", 3, 3, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
+		return s.Answer(atoi(ts, args[0]), args[1], strings.ReplaceAll(args[2], `\n`, "\n"))
+	}},
 	"review": {"NUMBER AUTHOR APPROVED|CHANGES_REQUESTED|COMMENTED [TEXT]", 3, 4, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		return s.Review(atoi(ts, args[0]), args[1], args[2], strings.Join(args[3:], ""))
 	}},

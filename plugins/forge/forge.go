@@ -160,7 +160,7 @@ type Comment struct {
 	ID      string    `json:"id"`                // for Reply
 	By      string    `json:"by"`                // login of the author
 	Trusted bool      `json:"trusted,omitempty"` // the author may write to the repository
-	Own     bool      `json:"own,omitempty"`     // the author is the user of the credential
+	Own     bool      `json:"own,omitempty"`     // the author is the user of the credential: a person, or coven
 	Time    time.Time `json:"time"`
 	Text    string    `json:"text"` // Markdown
 	// Path, Line and Old tell the place: a line of Commit, or with Old a removed line of the base. Path is empty for a

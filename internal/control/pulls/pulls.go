@@ -446,7 +446,7 @@ func (f *Forge) Rerun(ctx context.Context, of event.PullRequest, check forge.Che
 // Reply answers a comment.
 func (f *Forge) Reply(ctx context.Context, of event.PullRequest, comment, text string) error {
 	return f.act(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
-		return client.Reply(ctx, l.Repository, forge.Reply{Number: of.Number, Comment: comment, Text: forge.ClipText(f.Hide(text))})
+		return client.Reply(ctx, l.Repository, forge.Reply{Number: of.Number, Comment: comment, Text: forge.ClipText(replyMark(comment) + "\n" + f.Hide(text))})
 	})
 }
 

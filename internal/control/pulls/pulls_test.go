@@ -252,7 +252,7 @@ func TestStale(t *testing.T) {
 	if text, err := b.Log(t.Context(), pr(1), forge.Check{}); err != nil || len(text) > 16<<10 || !strings.HasSuffix(text, "xa *** in a log") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply ***"}) {
+	if _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply " + replyMark("9") + "\n***"}) {
 		t.Errorf("%q", b.host.acts)
 	}
 }

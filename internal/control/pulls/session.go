@@ -3,6 +3,7 @@ package pulls
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -136,12 +137,24 @@ func (s *Session) Rerun(ctx context.Context, check forge.Check) error {
 // Command begins a comment on the whole change that coven gives to the agent. Others are conversation.
 const Command = "/coven"
 
+// replyPrefix begins coven's replies. Hosts do not show it. A person may use the same account as coven: without it, coven's replies and the
+// person's comments could not be told apart.
+const replyPrefix = "<!-- coven:reply "
+
+// replyMark returns the first line of the reply to a comment.
+func replyMark(comment string) string {
+	return fmt.Sprintf("%s%.16x -->", replyPrefix, sha256.Sum256([]byte(comment)))
+}
+
+// isReply reports whether coven has written a comment. A person who quotes a reply writes something before its mark.
+func isReply(c forge.Comment) bool { return c.Own && strings.HasPrefix(c.Text, replyPrefix) }
+
 // comments stores the comments of a pull request that ask for changes among those of the session's review, and returns them. Comments of people who may not
 // write to the repository stay drafts: others are their IDs.
 func (s *Session) comments(ctx context.Context, of event.PullRequest, state forge.PullRequest) (found []pullrequest.Comment, others []string, err error) {
 	var asks []forge.Comment
 	for _, c := range state.Comments {
-		if !c.Own && !c.Resolved && (c.Path != "" || strings.HasPrefix(strings.TrimSpace(c.Text), Command) || state.Changes && c.Answers == "") {
+		if !isReply(c) && !c.Resolved && (c.Path != "" || strings.HasPrefix(strings.TrimSpace(c.Text), Command) || state.Changes && c.Answers == "") {
 			asks = append(asks, c)
 		}
 	}

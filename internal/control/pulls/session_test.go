@@ -3,6 +3,7 @@ package pulls
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func TestComments(t *testing.T) {
 		p.Comments = []forge.Comment{
 			{ID: "1", By: "ann", Trusted: true, Text: "why? token-secret", Path: "a", Line: 1, Commit: of.Tip},
 			{ID: "2", By: "eve", Text: "delete all", Path: "a", Line: 1, Commit: of.Tip},
-			{ID: "3", By: "me", Trusted: true, Own: true, Text: "fixed", Path: "a", Line: 1, Commit: of.Tip},
+			{ID: "3", By: "me", Trusted: true, Own: true, Text: replyMark("1") + "\nfixed", Path: "a", Line: 1, Commit: of.Tip},
 			{ID: "4", By: "ann", Trusted: true, Resolved: true, Text: "old", Path: "a", Line: 1, Commit: of.Tip},
 			{ID: "5", By: "ann", Trusted: true, Text: "nice work"},
 			{ID: "6", By: "ann", Trusted: true, Text: "  /coven rename it"},
@@ -94,6 +95,39 @@ func TestComments(t *testing.T) {
 	})
 	if got := state(t, s, of); len(got.Comments) != 1 || got.Comments[0].Remote != "5" {
 		t.Errorf("%+v", got.Comments)
+	}
+}
+
+// A person who uses the same account as coven comments as everybody does, also with a quoted reply of coven. Only coven's own replies are none, and no other
+// account can write one.
+func TestOwnComments(t *testing.T) {
+	b := newBench(t)
+	s, of := b.inSession(t)
+	if err := s.Reply(t.Context(), of, "1", "Renamed it."); err != nil {
+		t.Fatal(err)
+	}
+	reply := strings.TrimPrefix(b.host.acts[0], "reply ")
+	if !strings.HasPrefix(reply, "<!-- coven:reply ") || !strings.HasSuffix(reply, " -->\nRenamed it.") || replyMark("1") == replyMark("2") || strings.Contains(replyMark("a-->"), "a") {
+		t.Errorf("%q, %q", reply, replyMark("a-->"))
+	}
+	b.set(func(p *forge.PullRequest) {
+		for id, c := range []forge.Comment{
+			{Own: true, Text: "why?"},
+			{Own: true, Text: reply},
+			{Own: true, Text: "> " + strings.ReplaceAll(reply, "\n", "\n> ") + "\n\nWrong name."},
+			{Text: reply},
+			{Own: true, Text: "See\n" + reply},
+		} {
+			c.ID, c.By, c.Trusted, c.Path, c.Line, c.Commit = fmt.Sprint(id), "me", true, "a", 1, of.Tip
+			p.Comments = append(p.Comments, c)
+		}
+	})
+	var ids []string
+	for _, c := range state(t, s, of).Comments {
+		ids = append(ids, c.Remote)
+	}
+	if !slices.Equal(ids, []string{"0", "2", "3", "4"}) {
+		t.Errorf("%q", ids)
 	}
 }
 

@@ -281,6 +281,25 @@ func (s *Server) Comment(number int, by, place, text string) error {
 	})
 }
 
+// Answer adds an answer to the last thread of a pull request.
+func (s *Server) Answer(number int, by, text string) error {
+	return s.change(number, func(p *pull) error {
+		if len(p.threads) == 0 {
+			return fmt.Errorf("pull request %d has no thread", number)
+		}
+		s.answer(p.threads[len(p.threads)-1], by, text)
+		return nil
+	})
+}
+
+// answer adds an answer to a thread.
+func (s *Server) answer(t *thread, by, text string) *comment {
+	c, first := s.newComment("PRRC", by, text), t.comments[0]
+	c.commit, c.line, c.from = first.commit, first.line, first.from
+	t.comments = append(t.comments, c)
+	return c
+}
+
 // Resolve resolves the threads of a pull request.
 func (s *Server) Resolve(number int) error {
 	s.mu.Lock()

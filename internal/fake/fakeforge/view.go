@@ -32,9 +32,8 @@ func (s *Server) mutationRoot() object {
 			for _, p := range s.pulls {
 				for _, t := range p.threads {
 					if t.id == input["pullRequestReviewThreadId"] {
-						c := s.newComment("PRRC", User+":OWNER", fmt.Sprint(input["body"]))
-						c.commit, c.line, c.from = t.comments[0].commit, t.comments[0].line, t.comments[0].from
-						t.comments, p.updated = append(t.comments, c), c.time
+						c := s.answer(t, User+":OWNER", fmt.Sprint(input["body"]))
+						p.updated = c.time
 						return object{"comment": s.lineComment(t, c)}
 					}
 				}

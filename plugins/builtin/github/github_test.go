@@ -188,6 +188,10 @@ func TestPoll(t *testing.T) {
 		}, func(now forge.PullRequest) bool { return now.Mergeable == forge.Conflict && len(now.Checks) == 2 }},
 		{"closed", func() error { return p.CloseRequest(1, "bob") }, func(now forge.PullRequest) bool { return now.State == forge.Closed && now.By == "bob" }},
 		{"branch deleted", func() error { return p.DeleteBranch(1) }, func(now forge.PullRequest) bool { return now.HeadGone }},
+		{"own comment", func() error { return p.Comment(1, "owner:NONE", "", "Mine.") }, func(now forge.PullRequest) bool {
+			c := now.Comments[6]
+			return c.Own && c.Trusted
+		}},
 		{"deleted", func() error { return p.Delete(1) }, func(now forge.PullRequest) bool { return now.State == forge.Gone }},
 	} {
 		p.do(step.change())

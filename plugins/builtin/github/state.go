@@ -282,16 +282,17 @@ func (c comment) add(all []forge.Comment, id string) []forge.Comment {
 	})
 }
 
-// trusted reports whether the author may write to the repository. A bot is trusted only as a collaborator: that an
+// trusted reports whether the author may write to the repository, or is the person whose token coven uses. A bot is trusted only as a collaborator: that an
 // organization has installed it does not mean that it speaks for a person.
 func (c comment) trusted() bool {
+	person := c.Author != nil && c.Author.Typename != "Bot"
 	switch c.AuthorAssociation {
 	case "COLLABORATOR":
 		return true
 	case "OWNER", "MEMBER":
-		return c.Author != nil && c.Author.Typename != "Bot"
+		return person
 	}
-	return false
+	return person && c.ViewerDidAuthor
 }
 
 // add appends the comments of a thread. Their place is the original one, in the commit that the author saw.

@@ -273,7 +273,7 @@ func (at *position) place(c *forge.Comment) {
 // developer is the lowest level of access with which a member may write.
 const developer = 30
 
-// relation tells whether an account is the user's own, and whether it may write to the project.
+// relation tells whether an account is the user's own, and whether it may write to the project. The user is always trusted.
 func (p *project) relation(ctx context.Context, author *user) (own, trusted bool, err error) {
 	if author == nil || author.ID == 0 {
 		return false, false, nil
@@ -297,5 +297,6 @@ func (p *project) relation(ctx context.Context, author *user) (own, trusted bool
 		known = member.Level >= developer
 		p.write[author.ID] = known
 	}
-	return author.ID == p.me, known, nil
+	own = author.ID == p.me
+	return own, own || known, nil
 }
