@@ -395,6 +395,41 @@ func TestPullTogether(t *testing.T) {
 	p.check(t, "ci: pull request #7: build failed on tip; ")
 }
 
+// Each of two checks with one name runs again once, and is flaky by itself. A second run may have another ID. A run that an older coven recorded has none.
+func TestPullSameName(t *testing.T) {
+	named := func(id string, status forge.Status) forge.Check {
+		return forge.Check{ID: id, Name: "build", Status: status}
+	}
+	p := newPulling()
+	p.do(t)
+	p.host.calls = nil
+	p.host.state.Checks = []forge.Check{named("1", forge.Failed), named("2", forge.Passed)}
+	p.check(t, "wait (ci): pull request #7: build failed and runs again, to see whether it is flaky; resume")
+	if p.called(t, "rerun 1"); p.count(event.Warning) > 0 {
+		t.Error("the other check is called flaky")
+	}
+	p.host.state.Checks = []forge.Check{named("3", forge.Pending), named("2", forge.Failed)}
+	p.check(t, "wait (ci): pull request #7: build failed and runs again, to see whether it is flaky; resume")
+	p.called(t, "rerun 2")
+	p.host.state.Checks = []forge.Check{named("3", forge.Passed), named("2", forge.Failed)}
+	p.check(t, "ci: pull request #7: build failed on tip; ")
+	if p.called(t, "log 2"); p.count(event.Warning) != 1 {
+		t.Errorf("%d warnings", p.count(event.Warning))
+	}
+
+	p.host.cannot = pluginerr.ErrUnsupported
+	_ = p.Append(event.Event{Type: event.PullRerun}, event.PullCheck{ID: "9", Name: "test", Head: "tip", Status: "failed"})
+	p.host.state.Checks = []forge.Check{{ID: "9", Name: "CI / test", Status: forge.Failed}}
+	p.check(t, "ci: pull request #7: CI / test failed on tip; ")
+	p.called(t, "log 9")
+
+	p = newPulling()
+	p.do(t)
+	_ = p.Append(event.Event{Type: event.PullRerun}, event.PullCheck{Name: "build", Head: "tip", Status: "failed"})
+	p.host.state.Checks = []forge.Check{named("1", forge.Failed)}
+	p.check(t, "ci: pull request #7: build failed on tip; ")
+}
+
 // The message with which a person approves the merge becomes that of the pull request first.
 func TestPullMessage(t *testing.T) {
 	p := newPulling()

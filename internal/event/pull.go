@@ -33,6 +33,7 @@ type PullState struct {
 
 // PullCheck is a check on the host. It is also the data of PullRerun.
 type PullCheck struct {
+	ID     string `json:"id,omitempty"` // of this run of the check, on the host
 	Name   string `json:"name"`
 	Head   string `json:"head"`   // commit
 	Status string `json:"status"` // pending, passed or failed

@@ -13,11 +13,14 @@ import (
 	"github.com/coven-run/coven/plugins/pluginerr"
 )
 
-// sawFailed reports whether a check was seen to fail on a commit.
-func (l *Landing) sawFailed(name, head string) bool {
-	failed := event.PullCheck{Name: name, Head: head, Status: string(forge.Failed)}
-	return slices.ContainsFunc(l.Journal.All(event.PullSeen), func(e event.Event) bool {
-		return slices.Contains(event.As[event.PullState](e).Checks, failed)
+// isFlaky reports whether a check has passed on a commit on which it was seen to fail. Another check can have the same name.
+func (l *Landing) isFlaky(p published, check forge.Check) bool {
+	failed := func(c event.PullCheck) bool {
+		another := c.ID != "" && c.ID != check.ID && slices.ContainsFunc(p.Checks, func(now forge.Check) bool { return now.ID == c.ID })
+		return c.Name == check.Name && c.Head == p.Head && c.Status == string(forge.Failed) && !another
+	}
+	return check.Status == forge.Passed && slices.ContainsFunc(l.Journal.All(event.PullSeen), func(e event.Event) bool {
+		return slices.ContainsFunc(event.As[event.PullState](e).Checks, failed)
 	})
 }
 
@@ -54,13 +57,33 @@ func (l *Landing) failedCheck(ctx context.Context, p published) (event.Result, e
 	return result, err
 }
 
+// ranAgain reports whether a check has run again on this commit. The second run may have another ID, and another check the same name.
+func (l *Landing) ranAgain(p published, check forge.Check) bool {
+	runs, checks := 0, 0
+	for _, e := range l.Journal.All(event.PullRerun) {
+		switch run := event.As[event.PullCheck](e); {
+		case run.Head != p.Head:
+		case run.ID != "" && run.ID == check.ID: // also if its name has changed, because another check got the same one
+			return true
+		case run.Name == check.Name:
+			runs++
+		}
+	}
+	for _, other := range p.Checks {
+		if other.Name == check.Name {
+			checks++
+		}
+	}
+	return runs >= checks
+}
+
 // rerun runs failed checks again that have not run again on this commit, and returns their names.
 func (l *Landing) rerun(ctx context.Context, p published, failed []forge.Check) (again []string, err error) {
 	for _, check := range failed {
-		rerun := event.PullCheck{Name: check.Name, Head: p.Head, Status: string(forge.Failed)}
-		if slices.ContainsFunc(l.Journal.All(event.PullRerun), func(e event.Event) bool { return event.As[event.PullCheck](e) == rerun }) {
+		if l.ranAgain(p, check) {
 			continue
 		}
+		rerun := event.PullCheck{ID: check.ID, Name: check.Name, Head: p.Head, Status: string(forge.Failed)}
 		if err := l.emit(event.PullRerun, rerun); err != nil { // first: it must not run again and again
 			return again, err
 		}

@@ -230,8 +230,8 @@ func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State)
 func (l *Landing) observe(p published) error {
 	now := event.PullState{State: string(p.State.State), Head: p.Head, Detail: p.detail()}
 	for _, check := range p.Checks {
-		now.Checks = append(now.Checks, event.PullCheck{Name: check.Name, Head: p.Head, Status: string(check.Status)})
-		if check.Status == forge.Passed && l.sawFailed(check.Name, p.Head) {
+		now.Checks = append(now.Checks, event.PullCheck{ID: check.ID, Name: check.Name, Head: p.Head, Status: string(check.Status)})
+		if l.isFlaky(p, check) {
 			text := "check " + check.Name + " is flaky: it failed and passed on " + short(p.Head)
 			if !l.warned(text) {
 				if err := l.warn(text); err != nil {
