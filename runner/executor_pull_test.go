@@ -22,9 +22,11 @@ type fakePulls struct {
 	state     pullrequest.State
 	calls     []string
 	text      string
-	refuses   error // of Publish
-	cannot    error // of Rerun
-	notMerged error // of Merge
+	refuses   error  // of Publish
+	cannot    error  // of Rerun
+	notMerged error  // of Merge
+	locked    string // reason for which it refuses a Reply
+	noReply   error  // of Reply
 	merged    string
 }
 
@@ -52,9 +54,9 @@ func (f *fakePulls) Rerun(_ context.Context, c forge.Check) error {
 	return f.cannot
 }
 
-func (f *fakePulls) Reply(_ context.Context, _ event.PullRequest, comment, text string) error {
+func (f *fakePulls) Reply(_ context.Context, _ event.PullRequest, comment, text string) (string, error) {
 	f.calls = append(f.calls, "reply "+comment+": "+strings.ReplaceAll(text, "\n", "|"))
-	return nil
+	return f.locked, f.noReply
 }
 
 func (f *fakePulls) Merge(_ context.Context, of event.PullRequest) error {
@@ -290,6 +292,34 @@ func TestPullCommentsUnchanged(t *testing.T) {
 	p.path = "revise@1/land#1"
 	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
 	p.called(t, "reply 101: It is right as it is.||The branch is now at tip.")
+}
+
+// An answer that the host refuses is not tried again, and its reason is recorded. One that fails for now is, without another warning.
+func TestPullCommentsRefused(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	for _, id := range []string{"101", "102"} {
+		p.host.state.Comments = append(p.host.state.Comments, pullrequest.Comment{Remote: id, By: "@ann"})
+	}
+	p.check(t, "revise: @ann asked for changes; ")
+	p.path, p.host.calls = "revise@1/land#1", nil
+	p.host.noReply = errors.New("host\nis down")
+	for range 2 {
+		p.do(t)
+		p.called(t, "reply 101: The branch is now at tip.")
+	}
+	if p.count(event.Warning) != 1 || p.count(event.PullAnswered) != 0 {
+		t.Errorf("%d warnings, %d answers", p.count(event.Warning), p.count(event.PullAnswered))
+	}
+	p.host.noReply, p.host.locked = nil, "the conversation is locked"
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "reply 101: The branch is now at tip.", "reply 102: The branch is now at tip.")
+	var answer event.PullAnswer
+	if p.last(t, &answer); answer.Refused != p.host.locked || answer.Comment != "102" {
+		t.Errorf("%+v", answer)
+	}
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t)
 }
 
 // A pull request that conflicts with its base is brought up to date, unless there is nothing new.

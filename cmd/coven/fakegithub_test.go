@@ -64,6 +64,9 @@ var githubCommands = map[string]struct {
 	"merge": {"NUMBER [merge|squash|rebase]", 1, 2, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		return s.Merge(atoi(ts, args[0]), "ann", strings.Join(args[1:], ""))
 	}},
+	"lock": {"NUMBER", 1, 1, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
+		return s.Lock(atoi(ts, args[0]))
+	}},
 	"close": {"NUMBER", 1, 1, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		return s.CloseRequest(atoi(ts, args[0]), "ann")
 	}},

@@ -39,10 +39,11 @@ type PullCheck struct {
 	Status string `json:"status"` // pending, passed or failed
 }
 
-// PullAnswer is the data of PullAnswered.
+// PullAnswer is the data of PullAnswered. coven does not try again what the host has refused.
 type PullAnswer struct {
 	Comment string `json:"comment"` // its ID on the host
 	Text    string `json:"text"`
+	Refused string `json:"refused,omitempty"` // reason for which the host does not accept it
 }
 
 // PullTarget is the data of PullMoved.

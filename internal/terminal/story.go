@@ -98,7 +98,11 @@ func pullStory(e event.Event) string {
 	case event.PullRerun:
 		return "  runs the check " + event.As[event.PullCheck](e).Name + " again"
 	}
-	return "  answered a comment: " + oneline.Of(event.As[event.PullAnswer](e).Text)
+	answer := event.As[event.PullAnswer](e)
+	if answer.Refused != "" {
+		return "  a comment is not answered: " + oneline.Of(answer.Refused)
+	}
+	return "  answered a comment: " + oneline.Of(answer.Text)
 }
 
 // checkStory describes an event of a check.

@@ -65,13 +65,12 @@ func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) erro
 				continue
 			}
 			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}
-			if err := l.Host.Reply(ctx, pr, id, answer.Text); err != nil {
+			var err error
+			if answer.Refused, err = l.Host.Reply(ctx, pr, id, answer.Text); err != nil {
 				if text := "a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error()); !l.warned(text) {
-					if err := l.warn(text); err != nil {
-						return err
-					}
+					return l.warn(text)
 				}
-				continue
+				return nil // the others would wait for the same host
 			}
 			if err := l.emit(event.PullAnswered, answer); err != nil {
 				return err

@@ -45,7 +45,8 @@ type Host interface {
 	Log(ctx context.Context, check forge.Check) (string, error)
 	// Rerun runs a failed check again. The error is pluginerr.ErrUnsupported if the host cannot do this.
 	Rerun(ctx context.Context, check forge.Check) error
-	Reply(ctx context.Context, of event.PullRequest, comment, text string) error
+	// Reply answers a comment. refused is the reason if the host will never accept that.
+	Reply(ctx context.Context, of event.PullRequest, comment, text string) (refused string, err error)
 	// Merge merges the pull request if its head is the published one, or adds it to the merge queue of its host.
 	Merge(ctx context.Context, of event.PullRequest) error
 }

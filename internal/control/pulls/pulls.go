@@ -142,13 +142,18 @@ func (f *Forge) wait(l location, err error) error {
 		if l.plugin != "github" {
 			w.Command = "coven plugins info forge " + shellword.Word(l.plugin)
 		}
-	case errors.Is(err, pluginerr.ErrTransient), errors.Is(err, pluginerr.ErrGone), errors.Is(err, context.DeadlineExceeded):
 	case errors.Is(err, context.Canceled):
 		return err
-	default:
+	case isRefusal(err):
 		return &runner.RefusedError{Reason: w.Detail}
 	}
 	return w
+}
+
+// isRefusal reports whether the same call of a host would fail again, whatever the user's credential is.
+func isRefusal(err error) bool {
+	passing := []error{pluginerr.ErrTransient, pluginerr.ErrLogin, pluginerr.ErrGone, context.DeadlineExceeded, context.Canceled}
+	return err != nil && !slices.ContainsFunc(passing, func(one error) bool { return errors.Is(err, one) })
 }
 
 // Publish pushes a commit to a branch and opens its pull request, or updates it. known are tips that coven has pushed.
@@ -443,11 +448,17 @@ func (f *Forge) Rerun(ctx context.Context, of event.PullRequest, check forge.Che
 	})
 }
 
-// Reply answers a comment.
-func (f *Forge) Reply(ctx context.Context, of event.PullRequest, comment, text string) error {
-	return f.act(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
-		return client.Reply(ctx, l.Repository, forge.Reply{Number: of.Number, Comment: comment, Text: forge.ClipText(replyMark(comment) + "\n" + f.Hide(text))})
+// Reply answers a comment. refused is the reason if the host will never accept that: the conversation is locked, or the comment was deleted.
+func (f *Forge) Reply(ctx context.Context, of event.PullRequest, comment, text string) (refused string, err error) {
+	err = f.act(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
+		err := client.Reply(ctx, l.Repository, forge.Reply{Number: of.Number, Comment: comment, Text: forge.ClipText(replyMark(comment) + "\n" + f.Hide(text))})
+		if isRefusal(err) {
+			refused = forge.ClipLine(f.Hide(err.Error()))
+			return nil
+		}
+		return err
 	})
+	return refused, err
 }
 
 // Merge merges a pull request if its head is the published commit. strategy is a strategy of landings, or empty.

@@ -31,7 +31,9 @@ type host struct {
 	limit  forge.Limit
 	err    error
 	opened []forge.Request
-	acts   []string
+
+	replyErr error
+	acts     []string
 
 	moved      string
 	unnumbered bool // opens pull requests without a number
@@ -75,7 +77,7 @@ func (h *host) Rerun(_ context.Context, _ forge.Repository, c forge.Check) error
 
 func (h *host) Reply(_ context.Context, _ forge.Repository, r forge.Reply) error {
 	h.acts = append(h.acts, "reply "+r.Text)
-	return nil
+	return h.replyErr
 }
 
 func (h *host) Merge(_ context.Context, _ forge.Repository, m forge.Merge) (string, error) {
@@ -252,7 +254,7 @@ func TestStale(t *testing.T) {
 	if text, err := b.Log(t.Context(), pr(1), forge.Check{}); err != nil || len(text) > 16<<10 || !strings.HasSuffix(text, "xa *** in a log") {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply " + replyMark("9") + "\n***"}) {
+	if _, _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply " + replyMark("9") + "\n***"}) {
 		t.Errorf("%q", b.host.acts)
 	}
 }

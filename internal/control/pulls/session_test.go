@@ -1,8 +1,10 @@
 package pulls
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/plugins/forge"
+	"github.com/coven-run/coven/plugins/pluginerr"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/runner/pullrequest"
 )
@@ -103,7 +106,7 @@ func TestComments(t *testing.T) {
 func TestOwnComments(t *testing.T) {
 	b := newBench(t)
 	s, of := b.inSession(t)
-	if err := s.Reply(t.Context(), of, "1", "Renamed it."); err != nil {
+	if refused, err := s.Reply(t.Context(), of, "1", "Renamed it."); err != nil || refused != "" {
 		t.Fatal(err)
 	}
 	reply := strings.TrimPrefix(b.host.acts[0], "reply ")
@@ -128,6 +131,32 @@ func TestOwnComments(t *testing.T) {
 	}
 	if !slices.Equal(ids, []string{"0", "2", "3", "4"}) {
 		t.Errorf("%q", ids)
+	}
+}
+
+// The host's refusal of a reply is told apart from a failure that passes.
+func TestReplyRefused(t *testing.T) {
+	b := newBench(t)
+	s, of := b.inSession(t)
+	for _, tt := range []struct {
+		err     error
+		refused string
+	}{
+		{fs.ErrPermission, "permission denied"},
+		{fmt.Errorf("token-secret\nis locked: %w", fs.ErrNotExist), "*** is locked: file does not exist"},
+		{errors.New("422"), "422"},
+		{pluginerr.ErrUnsupported, "not supported"},
+		{pluginerr.ErrTransient, ""},
+		{pluginerr.ErrLogin, ""},
+		{pluginerr.ErrGone, ""},
+		{context.DeadlineExceeded, ""},
+		{context.Canceled, ""},
+	} {
+		b.host.replyErr = tt.err
+		refused, err := s.Reply(t.Context(), of, "1", "Renamed it.")
+		if refused != tt.refused || (err != nil) != (tt.refused == "") || err != nil && !errors.Is(err, tt.err) {
+			t.Errorf("%v: %q, %v", tt.err, refused, err)
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ type pull struct {
 	head, base     string // branches
 	fork           string // path of the repository of head, or empty
 	state          string // OPEN, MERGED or CLOSED
-	draft          bool
+	draft, locked  bool
 	last           string // last commit of head
 	commit, by     string // of the merge
 	gone           bool
@@ -279,6 +279,11 @@ func (s *Server) Comment(number int, by, place, text string) error {
 		p.threads = append(p.threads, t)
 		return nil
 	})
+}
+
+// Lock locks the conversation of a pull request: nothing more is accepted of the owner.
+func (s *Server) Lock(number int) error {
+	return s.change(number, func(p *pull) error { p.locked = true; return nil })
 }
 
 // Answer adds an answer to the last thread of a pull request.

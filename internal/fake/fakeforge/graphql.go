@@ -181,6 +181,10 @@ func (e *execution) value(field *ast.Field, value any, path []any) any {
 	case missing:
 		e.problems = append(e.problems, problem{Type: "NOT_FOUND", Message: "Could not resolve to a " + value.what, Path: path})
 		return nil
+	case problem:
+		value.Path = path
+		e.problems = append(e.problems, value)
+		return nil
 	case object:
 		if value == nil {
 			return nil

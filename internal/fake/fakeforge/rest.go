@@ -315,6 +315,10 @@ func (s *Server) addComment(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		return
 	}
+	if p.locked {
+		refuse(w, http.StatusForbidden, "Unable to create comment because issue is locked.")
+		return
+	}
 	var body struct{ Body string }
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Body == "" {
 		refuse(w, http.StatusUnprocessableEntity, "Validation Failed")

@@ -31,6 +31,9 @@ func (s *Server) mutationRoot() object {
 			input, _ := a["input"].(map[string]any)
 			for _, p := range s.pulls {
 				for _, t := range p.threads {
+					if t.id == input["pullRequestReviewThreadId"] && p.locked {
+						return problem{Type: "FORBIDDEN", Message: "The conversation is locked."}
+					}
 					if t.id == input["pullRequestReviewThreadId"] {
 						c := s.answer(t, User+":OWNER", fmt.Sprint(input["body"]))
 						p.updated = c.time
