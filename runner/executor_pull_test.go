@@ -372,10 +372,39 @@ func TestPullStacked(t *testing.T) {
 	p.host.state.Mergeable, p.host.state.Stacked = forge.Clean, "t0"
 	p.check(t, "wait (merge): pull request #7 is stacked on t0, which must land first (http://host/7); resume")
 	p.host.state.Orphaned = "rejected"
-	p.check(t, "wait (merge): pull request #7 is stacked on t0, whose session is rejected (http://host/7); reject --reason 'stacked on a change that did not land'")
+	p.check(t, "closed: pull request #7 is stacked on t0, whose session is rejected; reject --reason 'stacked on a change that did not land'")
 	p.called(t, "publish tip [] A title")
 	p.host.state.Stacked, p.host.state.Orphaned = "", ""
 	p.check(t, "ok: landed m1 on refs/heads/main")
+}
+
+// A change that a person merges into the branch on which it is stacked has not landed before that branch has, and does not if that is given up.
+func TestPullMergedBelow(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.State, p.host.state.Commit, p.host.state.Tree, p.host.state.Stacked, p.host.state.By = forge.Merged, "abc", "t1", "t0", "ann"
+	p.host.state.Target = "refs/heads/main" // the branch below, as it was published
+	p.check(t, "wait (merge): pull request #7 was merged by ann into main, the branch of t0, which must land first; resume")
+	p.host.state.Orphaned = "rejected"
+	p.check(t, "closed: pull request #7 was merged by ann into main, the branch of t0, whose session is rejected; reject --reason 'stacked on a change that did not land'")
+	if p.count(event.LandDone) != 0 {
+		t.Error("it counts as landed")
+	}
+	moved := newPulling()
+	moved.do(t)
+	moved.host.state = p.host.state
+	moved.do(t)
+	_ = moved.Append(event.Event{Type: event.PullMoved}, event.PullTarget{Target: "refs/heads/main"})
+	moved.landing.candidate.Patch = ""
+	moved.check(t, "ok: landed "+moved.landing.candidate.Old+" on refs/heads/main")
+	var landed event.Landing
+	if moved.last(t, &landed); landed.Tip != "tip" || landed.Strategy != engine.PullRequest || landed.Tree != moved.landing.candidate.Tree {
+		t.Errorf("%+v", landed)
+	}
+	p.host.state.HeadGone = true // hosts delete merged branches
+	p.check(t, "closed: pull request #7 was merged by ann into main, the branch of t0, whose session is rejected; reject --reason 'stacked on a change that did not land'")
+	p.host.state.Target = "refs/remotes/origin/next" // a person has changed its base first
+	p.check(t, "ok: landed abc on refs/remotes/origin/next")
 }
 
 // A person can change the base of a pull request on the host. Then the change is where it was merged.

@@ -32,7 +32,8 @@ func (c *Controller) ChangedPulls(ctx context.Context, all []session.View, now b
 	changed, err := c.forge().Changed(ctx, of, now)
 	return slices.DeleteFunc(all, func(v session.View) bool {
 		due := !v.Until.IsZero() && (now || !c.Project.Env.Now().Before(v.Until))
-		return !due && !slices.Contains(changed, *v.Pull) && pulls.LandedBelow(c.Project.Finder, v.Info.StackedOn) == ""
+		landed, orphaned := pulls.Below(c.Project.Finder, v.Info.StackedOn)
+		return !due && !slices.Contains(changed, *v.Pull) && landed == "" && orphaned == ""
 	}), err
 }
 
@@ -58,7 +59,7 @@ func (c *Controller) pullTarget(ctx context.Context, item project.Item, local wo
 // unstack gives a session whose change was stacked on another the target of that one, once it has landed. The landing rebases the
 // change.
 func (c *Controller) unstack(s *session.Session, v *session.View, plan *grimoires.Plan) error {
-	target := pulls.LandedBelow(c.Project.Finder, v.Info.StackedOn)
+	target, _ := pulls.Below(c.Project.Finder, v.Info.StackedOn)
 	if target == "" {
 		return nil
 	}

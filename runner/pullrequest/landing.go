@@ -175,6 +175,9 @@ func (l *Landing) reopens(pr event.PullRequest) bool {
 // result is set, or there was nothing new to publish.
 func (l *Landing) publish(ctx context.Context, published string) (pr event.PullRequest, result event.Result, err error) {
 	candidate, result, err := l.Work.Prepare(ctx, published)
+	if err == nil && result.OK {
+		result, err = l.landedBelow(candidate, result)
+	}
 	if err != nil || result.Error != "" || result.OK || candidate.Tip == published {
 		return pr, result, err
 	}
@@ -190,6 +193,21 @@ func (l *Landing) publish(ctx context.Context, published string) (pr event.PullR
 	return pr, result, l.emit(event.PullPublished, pr)
 }
 
+// landedBelow records where a change is that a person merged into the branch on which it was stacked, once the target has everything. Otherwise it returns result.
+func (l *Landing) landedBelow(candidate event.Landing, result event.Result) (event.Result, error) {
+	pr, ok := l.lastPull()
+	if seen, _ := l.Journal.Last(event.PullSeen); !ok || event.As[event.PullState](seen).State != string(forge.Merged) {
+		return result, nil
+	}
+	landing := event.Landing{Target: candidate.Target, Old: pr.Old, New: candidate.Old, Tree: candidate.Tree, Strategy: engine.PullRequest, Tip: pr.Tip}
+	return l.landed(landing)
+}
+
+// landed records a landing, and returns its result.
+func (l *Landing) landed(landing event.Landing) (event.Result, error) {
+	return event.Result{OK: true, Commit: landing.New, Tree: landing.Tree, Output: "landed " + landing.New + " on " + landing.Target}, l.emit(event.LandDone, landing)
+}
+
 // follow acts on the state of a pull request. again means that the state has changed thereby.
 func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State) (result event.Result, again bool, err error) {
 	sent := l.sentComments()
@@ -199,12 +217,20 @@ func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State)
 		return result, false, err
 	}
 	switch {
-	case state.State == forge.Merged:
+	case p.isMergedBelow() && p.Orphaned == "":
+		return result, false, &Wait{Reason: event.WaitMerge, Next: "resume", Detail: p.detail()}
+	case state.State == forge.Merged && !p.isMergedBelow():
 		result, err = l.mergedUpstream(p)
 		return result, false, err
 	case p.isOver():
 		return event.Result{Error: p.detail(), ErrorType: event.ErrorClosed, Next: p.afterClosing()}, false, nil
 	}
+	return l.followOpen(ctx, p)
+}
+
+// followOpen is follow for an open pull request.
+func (l *Landing) followOpen(ctx context.Context, p published) (result event.Result, again bool, err error) {
+	pr, state := p.pr, p.State
 	if state.Head != "" && state.Head != pr.Tip {
 		return result, false, l.waitForHead(p)
 	}
@@ -271,7 +297,7 @@ func (l *Landing) mergedUpstream(p published) (event.Result, error) {
 			return event.Result{}, err
 		}
 	}
-	return event.Result{OK: true, Commit: landing.New, Tree: landing.Tree, Output: "landed " + landing.New + " on " + landing.Target}, l.emit(event.LandDone, landing)
+	return l.landed(landing)
 }
 
 // waitForHead returns the wait for a branch on the host whose tip coven did not publish last.

@@ -65,6 +65,10 @@ func (p published) detail() string {
 		by = " by " + oneline.Of(p.By)
 	}
 	switch {
+	case p.isMergedBelow() && p.Orphaned != "":
+		return fmt.Sprintf("%s was merged%s into %s, the branch of %s, whose session is %s", name, by, p.pr.Base, p.Stacked, p.Orphaned)
+	case p.isMergedBelow():
+		return fmt.Sprintf("%s was merged%s into %s, the branch of %s, which must land first", name, by, p.pr.Base, p.Stacked)
 	case p.State.State == forge.Merged:
 		return name + " was merged" + by + " as " + short(p.Commit)
 	case p.State.State == forge.Gone:
@@ -73,19 +77,29 @@ func (p published) detail() string {
 		return branchDeleted(p.pr)
 	case p.State.State == forge.Closed:
 		return name + " was closed" + by + " without a merge"
+	case p.Orphaned != "":
+		return fmt.Sprintf("%s is stacked on %s, whose session is %s", name, p.Stacked, p.Orphaned)
 	}
 	return p.wait().Detail
 }
 
-// isOver reports whether the pull request cannot be merged any more.
+// isOver reports whether the change cannot land any more with this pull request. It is not for one that was merged into the target.
 func (p published) isOver() bool {
-	return p.State.State == forge.Closed || p.State.State == forge.Gone || p.HeadGone
+	return p.State.State == forge.Closed || p.State.State == forge.Gone || p.HeadGone || p.Orphaned != ""
+}
+
+// isMergedBelow reports whether it was merged into the branch of the task on which it is stacked, and not into the target yet.
+func (p published) isMergedBelow() bool {
+	return p.State.State == forge.Merged && p.Stacked != "" && (p.Target == "" || p.Target == p.pr.Target)
 }
 
 // afterClosing returns the command after the pull request was closed.
 func (p published) afterClosing() string {
-	if p.HeadGone {
+	switch {
+	case p.HeadGone && p.State.State != forge.Merged:
 		return "resume" // publishes it again
+	case p.Orphaned != "":
+		return "reject --reason 'stacked on a change that did not land'"
 	}
 	return "reject --reason 'closed on the host'"
 }
@@ -110,8 +124,6 @@ func (p published) wait() *Wait {
 		text += ": a reviewer requests changes"
 	case p.Draft:
 		text += " is a draft"
-	case p.Orphaned != "":
-		text, w.Next = text+fmt.Sprintf(" is stacked on %s, whose session is %s", p.Stacked, p.Orphaned), "reject --reason 'stacked on a change that did not land'"
 	case p.Stacked != "":
 		text += fmt.Sprintf(" is stacked on %s, which must land first", p.Stacked)
 	case p.Mergeable == forge.Clean:

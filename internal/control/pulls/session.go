@@ -63,7 +63,8 @@ func (s *Session) State(ctx context.Context, of event.PullRequest) (pullrequest.
 			return pull, err
 		}
 	}
-	pull.Stacked, pull.Orphaned = s.below()
+	pull.Stacked = s.StackedOn
+	_, pull.Orphaned = Below(s.Finder, s.StackedOn)
 	pull.Comments, pull.Others, err = s.comments(ctx, of, state)
 	return pull, err
 }
@@ -91,29 +92,22 @@ func (s *Session) merged(ctx context.Context, of event.PullRequest, pull *pullre
 	return s.retry(fmt.Sprintf("pull request #%d was merged, but its commit was not fetched: %s", of.Number, oneline.Of(s.Hide(cmp.Or(err, lost).Error()))))
 }
 
-// below returns the task whose change must land first, if any. orphaned is the status of its session if that is over without a landing.
-func (s *Session) below() (task, orphaned string) {
-	if s.StackedOn == "" {
+// Below returns the state of the change on which a session is stacked: the target in which it has landed, or the status of its session if that is over
+// without a landing. Both are empty if it must land first, or if stackedOn is empty.
+func Below(finder *session.Finder, stackedOn string) (target, orphaned string) {
+	if stackedOn == "" {
 		return "", ""
 	}
-	if v, err := s.Finder.OfTask(s.StackedOn); err == nil && !v.Live() && landedIn(v) == "" {
+	v, err := finder.OfTask(stackedOn)
+	if err != nil {
+		return "", ""
+	}
+	if target = landedIn(v); target == "" && !v.Live() {
 		if orphaned = string(v.Status); v.Rejected {
 			orphaned = "rejected"
 		}
 	}
-	return s.StackedOn, orphaned
-}
-
-// LandedBelow returns the target of the change on which a session is stacked, if that has landed, or "".
-func LandedBelow(finder *session.Finder, stackedOn string) string {
-	if stackedOn == "" {
-		return ""
-	}
-	v, err := finder.OfTask(stackedOn)
-	if err != nil {
-		return ""
-	}
-	return landedIn(v)
+	return target, orphaned
 }
 
 // landedIn returns the branch in which the change of a session is, or "". A session that is completed without a landing had nothing to land.

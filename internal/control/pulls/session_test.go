@@ -245,16 +245,15 @@ func TestEarlierSession(t *testing.T) {
 // The task on whose change another one is stacked has landed, is over without that, or must land first.
 func TestBelow(t *testing.T) {
 	b := newBench(t)
-	s, _ := b.inSession(t)
-	s.StackedOn = "below"
+	finder := session.NewFinder(b.Repo.Root)
 	below, err := session.Create(b.Repo.Root, "below", "below", b.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check := func(want string) {
 		t.Helper()
-		task, orphaned := s.below()
-		if got := task + " " + orphaned + " " + LandedBelow(s.Finder, s.StackedOn); got != want {
+		target, orphaned := Below(finder, "below")
+		if got := orphaned + " " + target; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -264,14 +263,16 @@ func TestBelow(t *testing.T) {
 		}
 	}
 	step(event.SessionStarted, event.Session{Target: "refs/remotes/origin/main"})
-	check("below  ")
+	check(" ")
 	step(event.SessionFailed, event.Ended{Rejected: true})
-	check("below rejected ")
+	check("rejected ")
 	step(event.SessionCompleted, event.Ended{})
-	check("below  refs/remotes/origin/main")
+	check(" refs/remotes/origin/main")
 	step(event.LandDone, event.Landing{New: "n", Target: "refs/remotes/origin/next"})
-	check("below  refs/remotes/origin/next")
-	if s.StackedOn = ""; LandedBelow(s.Finder, "") != "" {
-		t.Error("a change that is not stacked")
+	check(" refs/remotes/origin/next")
+	for _, no := range []string{"", "unknown"} {
+		if target, orphaned := Below(finder, no); target+orphaned != "" {
+			t.Errorf("%q: %q, %q", no, target, orphaned)
+		}
 	}
 }
