@@ -112,12 +112,12 @@ var rules = []rule{
 // Limits of a package: the number of its importers, unless it imports almost no package of this module, and
 // of its imports from this module.
 const (
-	maxImporters = 46 // each command imports project
+	maxImporters = 47 // each command imports project
 	maxImports   = 40
 )
 
 // wide lists the packages that exceed maxImports, with their number of imports.
-var wide = map[string]int{"internal/control": 53, "internal/control/launch": 48}
+var wide = map[string]int{"internal/control": 54, "internal/control/launch": 48}
 
 // vague lists package names that do not describe the contents.
 var vague = []string{"util", "utils", "common", "helper", "helpers", "shared", "types", "models", "core", "base", "manager", "misc"}

@@ -6,6 +6,7 @@ import (
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/collision"
 	"github.com/coven-run/coven/worktree"
 )
 
@@ -30,7 +31,7 @@ func views(p *project.Project, all []session.Summary, err error) ([]session.View
 	if err != nil {
 		return nil, err
 	}
-	seen, collisions := map[string]bool{}, session.Collisions(p.Repo.Root, all)
+	seen, collisions := map[string]bool{}, collision.Of(p.Repo.Root, session.LiveStatuses(all))
 	for i, v := range views {
 		views[i].Collisions = collisions[v.ID]
 		views[i].Turn = workspace.TurnOf(p.Repo, v)

@@ -15,6 +15,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/collision"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/terminal"
@@ -34,7 +35,7 @@ type Reason struct {
 	// Turn is set while the task waits for its turn to land.
 	Turn *session.Turn `json:"turn,omitempty"`
 	// Collisions are predicted conflicts with the changes of other tasks.
-	Collisions []session.Collision `json:"collisions,omitempty"`
+	Collisions []collision.Collision `json:"collisions,omitempty"`
 }
 
 // Why explains the state of the task that name identifies.
@@ -112,9 +113,9 @@ func whyWaiting(ctx context.Context, p *project.Project, v session.View, r Reaso
 }
 
 // collisions returns the predicted conflicts of a session.
-func collisions(p *project.Project, v session.View) []session.Collision {
+func collisions(p *project.Project, v session.View) []collision.Collision {
 	all, _ := p.Finder.Summaries() // damaged sessions have none
-	return session.Collisions(p.Repo.Root, all)[v.ID]
+	return collision.Of(p.Repo.Root, session.LiveStatuses(all))[v.ID]
 }
 
 // orBlocked returns the commands to recommend for a blocked session beside the next one.

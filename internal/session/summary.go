@@ -183,3 +183,14 @@ func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
 	}
 	_ = next.write(f.root, f.now()) // the index is a cache, and the directory may be read-only
 }
+
+// LiveStatuses returns the statuses of the sessions that are not over, by ID.
+func LiveStatuses(all []Summary) map[string]event.Status {
+	live := map[string]event.Status{}
+	for _, s := range all {
+		if s.Live() {
+			live[s.ID] = s.Status
+		}
+	}
+	return live
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session/collision"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
 )
@@ -68,7 +69,7 @@ type State struct {
 	Turn *Turn `json:"turn,omitempty"`
 	// Collisions are predicted conflicts with the changes of other tasks. They are not part of the record: package control
 	// sets them.
-	Collisions []Collision `json:"collisions,omitempty"`
+	Collisions []collision.Collision `json:"collisions,omitempty"`
 	// Worktree is the directory of the task's worktree, if it exists. It is not part of the record: package control sets it.
 	Worktree string `json:"worktree,omitempty"`
 	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is

@@ -14,6 +14,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/collision"
 	"github.com/coven-run/coven/internal/task"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/claim"
@@ -160,10 +161,10 @@ func TestRadar(t *testing.T) {
 	see(two)
 	see(two)
 	see(one)
-	found := func() map[string][]session.Collision {
+	found := func() map[string][]collision.Collision {
 		all, err := p.Finder.Summaries()
 		must(t, err)
-		return session.Collisions(dir, all)
+		return collision.Of(dir, session.LiveStatuses(all))
 	}
 	all := found()
 	if len(all[one]) != 1 || all[one][0].Task != "two" || fmt.Sprint(all[two][0].Files) != "[same.txt]" || Text(all[two][0]) != "will conflict with one in same.txt" {
@@ -228,7 +229,7 @@ func TestRadar(t *testing.T) {
 // A text names at most five files, without control characters.
 func TestText(t *testing.T) {
 	t.Parallel()
-	for want, c := range map[string]session.Collision{
+	for want, c := range map[string]collision.Collision{
 		"will conflict with two in a�[31m.txt":             {Task: "two", Files: []string{"a\x1b[31m.txt"}},
 		"will conflict with main in 1, 2, 3, 4, 5":         {Target: "refs/heads/main", Files: strings.Split("12345", "")},
 		"will conflict with x in 1, 2, 3, 4, 5 and 2 more": {Target: "refs/remotes/x", Files: strings.Split("1234567", "")},

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/collision"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/worktree/claim"
@@ -184,7 +185,7 @@ func (r *Radar) compareWith(ctx context.Context, own claim.Held, claims []claim.
 	if !ok {
 		return nil
 	}
-	found := session.Compared{Session: own.Session, Task: own.Task}
+	found := collision.Compared{Session: own.Session, Task: own.Task}
 	for _, other := range claims {
 		theirs, ok := r.info(other.Session)
 		if !ok || other.Session == own.Session || theirs.Target != mine.Target {
@@ -194,14 +195,14 @@ func (r *Radar) compareWith(ctx context.Context, own claim.Held, claims []claim.
 		if err != nil {
 			return err
 		}
-		found.With = append(found.With, session.Collision{Session: other.Session, Task: other.Task, Files: append([]string{}, files...)})
+		found.With = append(found.With, collision.Collision{Session: other.Session, Task: other.Task, Files: append([]string{}, files...)})
 	}
 	if tip := r.tips[mine.Target]; tip != "" && tip != mine.Base {
 		files, err := r.withTarget(ctx, own.Session, mine.Base, tip)
 		if err != nil {
 			return err
 		}
-		found.With = append(found.With, session.Collision{Target: mine.Target, Files: append([]string{}, files...)})
+		found.With = append(found.With, collision.Collision{Target: mine.Target, Files: append([]string{}, files...)})
 	}
 	text := fmt.Sprint(found)
 	if len(found.With) == 0 || r.last[own.Session] == text {
@@ -214,7 +215,7 @@ func (r *Radar) compareWith(ctx context.Context, own claim.Held, claims []claim.
 	live := func(id string) bool {
 		return slices.ContainsFunc(claims, func(held claim.Held) bool { return held.Session == id })
 	}
-	if err := session.WriteCompared(r.project.Repo.Root, found, live); err != nil {
+	if err := collision.Write(r.project.Repo.Root, found, live); err != nil {
 		return err
 	}
 	return r.tell(found)
@@ -281,7 +282,7 @@ func (r *Radar) change(ctx context.Context, id, base string) (predict.Change, er
 }
 
 // tell notifies people of new predictions, and the agents if the settings say so.
-func (r *Radar) tell(found session.Compared) error {
+func (r *Radar) tell(found collision.Compared) error {
 	var broken error
 	for _, with := range found.With {
 		if len(with.Files) == 0 {
@@ -337,6 +338,6 @@ func fileList(files []string) string {
 }
 
 // Text describes a predicted conflict of a task.
-func Text(c session.Collision) string {
+func Text(c collision.Collision) string {
 	return "will conflict with " + terminal.Printable(cmp.Or(c.Task, event.BranchName(c.Target))) + " in " + fileList(c.Files)
 }

@@ -1,4 +1,5 @@
-package session
+// Package collision stores predicted conflicts between the changes of tasks, and with their targets.
+package collision
 
 import (
 	"cmp"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
@@ -36,10 +38,14 @@ type Compared struct {
 	With    []Collision `json:"with"`
 }
 
-// WriteCompared replaces the result of comparing a session with others. It removes the results of sessions for which keep is
+// Write replaces the result of comparing a session with others. It removes the results of sessions for which keep is
 // false.
-func WriteCompared(root string, c Compared, keep func(id string) bool) error {
-	if err := makeDir(root, collisionsDir); err != nil {
+func Write(root string, c Compared, keep func(id string) bool) error {
+	err := regularfile.Directory(root, collisionsDir)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(root, collisionsDir), 0o700)
+	}
+	if err != nil {
 		return fmt.Errorf("write the predicted conflicts: %w", err)
 	}
 	data, err := json.Marshal(c)
@@ -47,7 +53,7 @@ func WriteCompared(root string, c Compared, keep func(id string) bool) error {
 		return fmt.Errorf("write the predicted conflicts: %w", err)
 	}
 	dir := filepath.Join(root, collisionsDir)
-	if err := regularfile.Replace(filepath.Join(dir, c.Session+".json"), append(data, '\n'), fileMode); err != nil {
+	if err := regularfile.Replace(filepath.Join(dir, c.Session+".json"), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the predicted conflicts: %w", err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -59,19 +65,14 @@ func WriteCompared(root string, c Compared, keep func(id string) bool) error {
 	return err
 }
 
-// Collisions returns the predicted conflicts of live sessions with each other and with their targets, by session ID. Of the two
+// Of returns the predicted conflicts of live sessions with each other and with their targets, by session ID. live has the status of each. Of the two
 // results for a pair of sessions, the newer one counts. A blocked session has already met the conflicts with its target.
-func Collisions(root string, all []Summary) map[string][]Collision {
+func Of(root string, live map[string]event.Status) map[string][]Collision {
 	dir := filepath.Join(root, collisionsDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 || regularfile.Directory(root, collisionsDir) != nil {
 		return nil // nothing was compared
 	}
-	status := map[string]Summary{}
-	for _, s := range all {
-		status[s.ID] = s
-	}
-	live := func(id string) bool { return status[id].Live() }
 	type pair struct{ one, two string }
 	newest := map[pair]time.Time{}
 	found := map[string][]Collision{}
@@ -81,18 +82,18 @@ func Collisions(root string, all []Summary) map[string][]Collision {
 	for _, e := range entries {
 		raw, err := regularfile.ReadIn(dir, e.Name(), maxCollisions)
 		var c Compared
-		if err != nil || json.Unmarshal(raw, &c) != nil || !live(c.Session) {
+		if err != nil || json.Unmarshal(raw, &c) != nil || live[c.Session] == "" {
 			continue // it is written again when something changes
 		}
 		for _, with := range c.With {
 			if with.Target != "" {
-				if status[c.Session].Status != Blocked {
+				if live[c.Session] != event.StatusBlocked {
 					add(c.Session, with)
 				}
 				continue
 			}
 			of := pair{min(c.Session, with.Session), max(c.Session, with.Session)}
-			if !live(with.Session) || with.Seen.Before(newest[of]) {
+			if live[with.Session] == "" || with.Seen.Before(newest[of]) {
 				continue
 			}
 			newest[of] = with.Seen
