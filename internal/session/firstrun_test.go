@@ -1,6 +1,10 @@
 package session
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -21,5 +25,39 @@ func TestIsIn(t *testing.T) {
 	}
 	if got := iterationsAround("quality[1]/tests[2]/fix#1", fix); got != "quality[1]/tests[2]" || iterationsAround("a#1", []string{"a"}) != "" {
 		t.Error(got)
+	}
+}
+
+// The first run of a step has all its attempts, and nothing of its later iterations or of other steps.
+func TestFirstRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var text strings.Builder
+	for i, line := range []string{
+		`"type":"session.started","data":{"query":"Do it"}`,
+		`"type":"step.started","path":"work#1","data":{"kind":"agent","snapshot":"s1"}`,
+		`"type":"step.completed","path":"work#1","data":{"ok":true,"used":{"usd":1},"input":"x"}`,
+		`"type":"check.ended","path":"loop[1]/tests#1","data":{"command":"make","exit_code":1}`,
+		`"type":"step.started","path":"loop[1]/fix#1","data":{"kind":"agent","snapshot":"s2"}`,
+		`"type":"step.completed","path":"loop[1]/fix#1","data":{"used":{"usd":2,"wall":1000000000},"input":"x"}`,
+		`"type":"step.started","path":"loop[1]/fix#2","data":{"kind":"agent","snapshot":"s3"}`,
+		`"type":"step.completed","path":"loop[1]/fix#2","data":{"ok":true,"used":{"usd":3},"input":"x"}`,
+		`"type":"step.started","path":"loop[2]/fix#1","data":{"kind":"agent","snapshot":"s4"}`,
+		`"type":"step.completed","path":"loop[2]/fix#1","data":{"ok":true,"used":{"usd":9},"input":"x"}`,
+		`"type":"check.ended","path":"land#1","data":{"command":"make","exit_code":0}`,
+		`"type":"session.completed","data":{"commit":"c"}`,
+	} {
+		fmt.Fprintf(&text, `{"v":1,"seq":%d,"time":"2026-01-01T00:00:00Z","task":"t",%s}`+"\n", i+1, line)
+	}
+	ok(t, os.WriteFile(filepath.Join(dir, eventsFile), []byte(text.String()), 0o600))
+	r, found, err := FirstRun(dir, []string{"loop", "fix"})
+	if err != nil || !found || len(r.Before) != 4 || r.Snapshot != "s2" || r.Used.USD != 5 || len(r.After.Receipts) != 1 || r.After.Commit != "c" {
+		t.Errorf("%+v, %v, %v", r, found, err)
+	}
+	if r, found, err = FirstRun(dir, []string{"loop"}); err != nil || !found || r.Used.USD != 14 || r.Snapshot != "s2" {
+		t.Errorf("of the loop: %+v, %v, %v", r, found, err)
+	}
+	if _, found, err := FirstRun(dir, []string{"fix"}); found || err != nil {
+		t.Error(found, err)
 	}
 }
