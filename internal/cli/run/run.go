@@ -303,6 +303,7 @@ func (o *runOptions) choose(ctx context.Context, p *project.Project) (scheduler.
 		return nil, nil, err
 	}
 	ready := scheduler.NewReadyQueue(p, o.watch)
+	ready.Options = o.options("")
 	jobs, err := ready.Next(ctx, nil)
 	if o.max > 0 {
 		jobs = jobs[:min(o.max, len(jobs))]

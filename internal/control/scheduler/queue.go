@@ -11,6 +11,7 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/collisions"
+	"github.com/coven-run/coven/internal/control/planning"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -67,17 +68,22 @@ func (p *NamedQueue) Done(item project.Item) { delete(p.open, item.Task.ID) }
 func (p *NamedQueue) Left() int { return len(p.todo) }
 
 // ReadyQueue holds the tasks whose coven was killed, followed by the tracker's ready tasks.
-// Each runs once. With watch, a task whose change was rejected runs again.
+// Each runs once. With watch, a task whose change was rejected runs again. At last it holds the tasks that only wait for a pull request to be merged: they
+// can start on its branch.
 type ReadyQueue struct {
 	project    *project.Project
 	controller *control.Controller
 	watch      bool                 // also resume waiting sessions
 	tried      map[string]time.Time // when each task last started or ended
 
+	// Options are those of the sessions that it starts.
+	Options control.Options
 	// Pulls returns those of the sessions whose pull request has changed: Controller.ChangedPulls. If it is nil, they are not resumed.
 	Pulls       func(ctx context.Context, all []session.View, now bool) ([]session.View, error)
 	active      map[string]task.Task // started by this queue and not done
 	held        int                  // ready tasks that others hold back, see collisions.Holder
+	merging     []string             // tasks whose pull request waits to be merged
+	stacked     map[string]bool      // tasks that it started before the one on which they depend has landed
 	hostProblem string               // the last problem of the host of pull requests, which is reported once
 }
 
@@ -101,7 +107,7 @@ func (p *ReadyQueue) changed(ctx context.Context, published []session.View) ([]s
 // NewReadyQueue returns a queue of the ready tasks. With watch it also resumes
 // waiting sessions.
 func NewReadyQueue(p *project.Project, watch bool) *ReadyQueue {
-	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}, active: map[string]task.Task{}}
+	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}, active: map[string]task.Task{}, stacked: map[string]bool{}}
 }
 
 // Next implements Queue.
@@ -116,8 +122,10 @@ func (p *ReadyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.
 	for _, item := range jobs {
 		known[item.Task.ID] = true
 	}
+	p.merging = slices.DeleteFunc(p.merging, func(id string) bool { return known[id] })
+	above, aboveErr := p.above(ctx, tracker)
 	p.held = 0
-	for _, t := range ready {
+	for _, t := range slices.Concat(ready, above) {
 		if busy[t.ID] || known[t.ID] || !p.mayRun(t.ID) {
 			continue
 		}
@@ -128,7 +136,32 @@ func (p *ReadyQueue) Next(ctx context.Context, busy map[string]bool) ([]project.
 		}
 		jobs, open = append(jobs, project.Item{Task: t, Tracker: tracker}), append(open, t)
 	}
-	return jobs, errors.Join(err, readyErr)
+	return jobs, errors.Join(err, readyErr, aboveErr)
+}
+
+// above returns the tasks that only wait until the pull request of another task is merged, and land with a pull request themselves. Controller.Run stacks
+// their changes on that one.
+func (p *ReadyQueue) above(ctx context.Context, tracker task.Tracker) (above []task.Task, err error) {
+	if len(p.merging) == 0 {
+		return nil, nil
+	}
+	all, err := tracker.List(ctx)
+	for _, t := range all {
+		waits := slices.ContainsFunc(t.DependsOn, func(d task.Dependency) bool { return isBlocking(d.Type) && slices.Contains(p.merging, d.ID) })
+		if _, tried := p.tried[t.ID]; tried || !waits || t.Status != task.StatusOpen || t.Assignee != "" || !t.Work() || t.DeferUntil.After(p.project.Env.Now()) {
+			continue
+		}
+		blockers, blockersErr := tracker.Blockers(ctx, t.ID)
+		if err = errors.Join(err, blockersErr); len(blockers) != 1 || !slices.Contains(p.merging, blockers[0]) {
+			continue
+		}
+		plan, draftErr := planning.Draft(p.project, t, planning.Options{Grimoire: p.Options.Grimoire, Pull: p.Options.Pull})
+		if draftErr == nil && plan.Grimoire.LandsByPullRequest() { // an error is reported when the task is ready
+			above = append(above, t)
+			p.stacked[t.ID] = true
+		}
+	}
+	return above, err
 }
 
 // mayRun reports whether a task has not run yet, or may run again.
@@ -138,6 +171,9 @@ func (p *ReadyQueue) mayRun(id string) bool {
 		return !tried
 	}
 	v, err := p.project.Finder.OfTask(id)
+	if errors.Is(err, session.ErrNone) {
+		return p.stacked[id] // it could not start before it was ready
+	}
 	return err == nil && v.Status == session.Failed && v.Ended.After(at)
 }
 
@@ -147,6 +183,7 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 	claims, err := claim.List(ctx, p.project.Repo)
 	var jobs []project.Item
 	var published []session.View // they wait for the host of their pull requests
+	p.merging = nil
 	for _, held := range claims {
 		if busy[held.Task] {
 			continue
@@ -163,7 +200,7 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 			p.controller.FinishDismissal(ctx, v)
 			continue
 		}
-		if p.watch && v.WaitsForHost() {
+		if p.follows(v) {
 			published = append(published, v)
 		}
 		if !p.canResume(v) {
@@ -184,6 +221,17 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 		jobs = append(jobs, p.unclaimed(claims)...)
 	}
 	return jobs, err
+}
+
+// follows reports whether the queue asks the host of a session's pull request. It notes those on which changes can be stacked.
+func (p *ReadyQueue) follows(v session.View) bool {
+	if !v.WaitsForHost() {
+		return false
+	}
+	if v.Reason == event.WaitMerge && v.Pull.InBaseRepository() {
+		p.merging = append(p.merging, v.Task)
+	}
+	return p.watch
 }
 
 // unclaimed returns the tasks of sessions whose coven was killed after it released the claim
@@ -249,6 +297,9 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 
 // Started implements Queue.
 func (p *ReadyQueue) Started(item project.Item) {
+	if _, again := p.tried[item.Task.ID]; again {
+		delete(p.stacked, item.Task.ID)
+	}
 	p.tried[item.Task.ID], p.active[item.Task.ID] = time.Now(), item.Task
 }
 
