@@ -90,6 +90,33 @@ func Fetch(ctx context.Context, r *repo.Repo, name, taskID, tip string) (State, 
 	return Read(ctx, r, tip)
 }
 
+// FetchAll fetches the tips of the sessions of a remote, and reads them, by ref. It leaves out those that moved meanwhile.
+func FetchAll(ctx context.Context, r *repo.Repo, name string, tips map[string]string) (map[string]State, error) {
+	var missing []string
+	for ref, tip := range tips {
+		if has, err := r.Git().HasCommit(ctx, tip); err != nil || !has {
+			missing = append(missing, ref)
+		}
+	}
+	if len(missing) > 0 && remote.Fetch(ctx, r, name, Timeout, missing...) != nil {
+		for _, ref := range missing { // one of them may have been deleted meanwhile
+			_ = remote.Fetch(ctx, r, name, Timeout, ref)
+		}
+	}
+	states := map[string]State{}
+	for ref, tip := range tips {
+		if has, err := r.Git().HasCommit(ctx, tip); err != nil || !has {
+			continue
+		}
+		s, err := Read(ctx, r, tip)
+		if err != nil {
+			return nil, err
+		}
+		states[ref] = s
+	}
+	return states, nil
+}
+
 // Read reads a session at a tip in this repository.
 func Read(ctx context.Context, r *repo.Repo, tip string) (State, error) {
 	if !object.IsID(tip) {

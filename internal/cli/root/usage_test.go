@@ -67,6 +67,7 @@ var flagCases = map[string]flagCase{
 	"coven run --model":                   {absurd: []string{"sonet", "sonet[1m]"}, code: exit.Usage},
 	"coven run --onto":                    {absurd: []string{"mian"}, code: exit.Usage},
 	"coven run --remote":                  {absurd: []string{"nope"}, code: exit.Usage},
+	"coven status --remote":               {absurd: []string{"nope"}, code: exit.Person},
 	"coven resume --remote":               {args: []string{"t"}, absurd: []string{"nope"}, code: exit.Usage},
 	"coven run --base":                    {absurd: []string{"nope"}, code: exit.Usage},
 	"coven run --budget":                  {absurd: []string{"lots", "usd=x", "usd=-1"}, code: exit.Usage},

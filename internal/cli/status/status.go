@@ -3,17 +3,23 @@ package status
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // NewStatus returns the command coven status.
 func NewStatus(a *cli.App) *cobra.Command {
 	var asJSON, all bool
+	var remote string
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show sessions and the next command for each",
@@ -27,9 +33,13 @@ restores it.
 On a terminal, ids are shortened: every command takes the beginning of an id. The
 output of a pipe has full ids, and --json prints the sessions only.`,
 		Example: `  coven status
-  coven status --all --json`,
+  coven status --all --json
+  coven status --remote origin`,
 		Args: cobra.NoArgs,
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
+			if remote != "" {
+				return printRemote(cmd.Context(), a, p, remote, asJSON)
+			}
 			if asJSON {
 				return printJSON(cmd.Context(), a, p, all)
 			}
@@ -42,7 +52,26 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&all, "all", false, "show every session and task")
+	cmd.Flags().StringVar(&remote, "remote", "", "show the sessions in progress that this git `REMOTE` keeps")
 	return cmd
+}
+
+// printRemote prints the sessions that a remote keeps.
+func printRemote(ctx context.Context, a *cli.App, p *project.Project, remote string, asJSON bool) error {
+	views, damaged := handover.List(ctx, p, remote)
+	for i := range views {
+		views[i] = control.Shown(views[i])
+	}
+	var err error
+	switch {
+	case asJSON:
+		err = a.PrintJSON(append([]session.View{}, views...))
+	case len(views) > 0:
+		err = a.StatusTable(views, nil)
+	case damaged == nil:
+		err = a.Printf("%s keeps no sessions\n  next: coven run --remote %s\n", terminal.Printable(remote), terminal.Printable(shellword.Word(remote)))
+	}
+	return errors.Join(err, damaged)
 }
 
 // printJSON prints the sessions as a list.

@@ -1,9 +1,12 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -58,6 +61,44 @@ func unreachable(p *project.Project, name string, err error) error {
 		return nil
 	}
 	return exit.Personf("git ls-remote "+shellword.Word(name), "%s does not answer: %s", name, oneline.Of(p.Hidden(err.Error())))
+}
+
+// List returns the sessions that a remote keeps, the last changed first. The next command of those that this machine does not have brings them here.
+// Damaged ones are in the error, and do not hide the others.
+func List(ctx context.Context, p *project.Project, name string) ([]session.View, error) {
+	tips, err := live.Tips(ctx, p.Repo, name)
+	if err != nil || len(tips) == 0 {
+		return nil, unreachable(p, name, err)
+	}
+	states, err := live.FetchAll(ctx, p.Repo, name, tips)
+	if err != nil {
+		return nil, unreachable(p, name, err)
+	}
+	var all []session.View
+	var damaged error
+	for ref, s := range states {
+		v, err := session.ViewRecord(s.Files)
+		if err == nil && (v.ID != s.Session || live.Ref(v.Task) != ref) {
+			err = errors.New("it is that of another task")
+		}
+		if err != nil {
+			damaged = errors.Join(damaged, fmt.Errorf("%s on %s is damaged: %w", ref, name, err))
+			continue
+		}
+		known, err := live.Known(ctx, p.Repo, v.Task)
+		if err != nil {
+			return nil, err
+		}
+		if known != s.Tip {
+			v.Next = "coven resume " + shellword.Word(v.Task) + " --remote " + shellword.Word(name)
+			v.Detail = strings.TrimSuffix("last on "+holder.HostOf(v.Holder)+": "+v.Detail, ": ")
+		}
+		all = append(all, v)
+	}
+	slices.SortFunc(all, func(a, b session.View) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Task, b.Task))
+	})
+	return all, damaged
 }
 
 // Take brings the session of a task that a remote keeps to this machine, if the remote has a later record than this machine. Then the record here, and the
