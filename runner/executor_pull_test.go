@@ -540,6 +540,33 @@ func TestPullText(t *testing.T) {
 	}
 }
 
+// A change that the merge queue has removed is not added again without a person's word, whoever approved it before, unless it has changed.
+func TestPullDequeued(t *testing.T) {
+	p := newPulling()
+	p.x.Approve = "--auto-approve"
+	p.host.state.Mergeable, p.host.state.State = forge.Clean, forge.Queued
+	p.check(t, "wait (merge): pull request #7 is in the merge queue (http://host/7); resume")
+	p.host.state.State = forge.Open
+	const removed = "wait (merge): pull request #7 was removed from the merge queue (http://host/7); approve"
+	p.check(t, removed)
+	p.called(t, "publish tip [] A title")
+	approve := func() {
+		_ = p.Append(event.Event{Type: event.ReviewAnswered, Path: "land#1"}, event.MergeDecision{Approved: true, By: "ann", Tree: "t1"})
+	}
+	approve()
+	p.host.notMerged = errors.New("not now")
+	p.check(t, "wait (merge): pull request #7 was removed from the merge queue (http://host/7); the host did not merge it: not now; resume")
+	p.called(t, "merge tip")
+	p.host.state.State = forge.Queued
+	p.do(t)
+	p.host.state.State = forge.Open
+	p.check(t, removed)
+	p.called(t)
+	p.host.notMerged, p.landing.candidate.Tip, p.workspace.tips = nil, "tip2", []string{"tip2"}
+	p.check(t, "ok: landed m1 on refs/heads/main")
+	p.called(t, "publish tip2 [tip] A title", "merge tip2")
+}
+
 // coven merges only what is open and can be merged, and brings a branch up to date that must contain the tip of its base. A state is recorded if a check
 // has changed.
 func TestPullMergeable(t *testing.T) {

@@ -297,7 +297,7 @@ func (r *Runner) instead(o Outcome) string {
 	started, _ := r.Journal.lastAt(o.Step, event.StepStarted)
 	kind := event.As[event.StepStart](started).Kind
 	switch {
-	case times == 0, o.Next == check.Change:
+	case times == 0, o.Next == check.Change, strings.HasPrefix(o.Next, "coven reject "):
 		return o.Next
 	case kind == "agent" && fresh:
 		return r.command("cancel")

@@ -64,6 +64,12 @@ var githubCommands = map[string]struct {
 	"merge": {"NUMBER [merge|squash|rebase]", 1, 2, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		return s.Merge(atoi(ts, args[0]), "ann", strings.Join(args[1:], ""))
 	}},
+	"reopen": {"NUMBER", 1, 1, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
+		return s.Reopen(atoi(ts, args[0]))
+	}},
+	"dequeue": {"NUMBER", 1, 1, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
+		return s.Dequeue(atoi(ts, args[0]))
+	}},
 	"lock": {"NUMBER", 1, 1, func(ts *testscript.TestScript, s *fakeforge.Server, args []string) error {
 		return s.Lock(atoi(ts, args[0]))
 	}},

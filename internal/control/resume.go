@@ -67,7 +67,7 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if err == nil {
 		err = c.admitSession(ctx, v)
 	}
-	if err == nil && v.WaitsForHost() {
+	if err == nil && v.Pull != nil {
 		err = c.forge().Ask(ctx, *v.Pull)
 	}
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/conversation"
+	"github.com/coven-run/coven/internal/control/pulls"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task"
@@ -58,7 +60,11 @@ func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Out
 	if err != nil {
 		return Outcome{}, err
 	}
-	return c.begin(ctx, item, prior, target, o)
+	outcome, err := c.begin(ctx, item, prior, target, o)
+	if v, moved := pulls.Moved(c.Project.Finder, item.Task.ID); moved && err == nil && outcome.Reason == event.WaitMerge {
+		return c.resume(ctx, v, budget.Amount{}, Switch{})
+	}
+	return outcome, err
 }
 
 // beginNew starts the session of a new ad-hoc task. If another coven with the same prompt has claimed the

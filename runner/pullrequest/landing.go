@@ -212,7 +212,7 @@ func (l *Landing) landed(landing event.Landing) (event.Result, error) {
 func (l *Landing) follow(ctx context.Context, pr event.PullRequest, state State) (result event.Result, again bool, err error) {
 	sent := l.sentComments()
 	state.Others = slices.DeleteFunc(slices.Clone(state.Others), func(id string) bool { return sent[id] })
-	p := published{pr: pr, State: state}
+	p := published{pr: pr, State: state, queued: l.queued(state.Head)}
 	if err := l.observe(p); err != nil {
 		return result, false, err
 	}
@@ -325,12 +325,12 @@ func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Res
 	if w.Reason != event.WaitMerge || p.Mergeable != forge.Clean || p.State.State != forge.Open || p.Stacked != "" {
 		return result, false, w
 	}
-	since := int64(0)
+	since := p.queued
 	if e, ok := l.Journal.Last(event.PullPublished); ok {
-		since = e.Seq
+		since = max(since, e.Seq)
 	}
 	approval, approved := l.evidence().Approval(l.Path, since)
-	if !approved && l.Approver == "" {
+	if !approved && (l.Approver == "" || p.queued > 0) { // the merge queue would remove it again
 		return result, false, w
 	}
 	if approval.Message != "" { // the host takes the message of the merge from the pull request
@@ -344,6 +344,16 @@ func (l *Landing) awaitMerge(ctx context.Context, p published) (result event.Res
 		return result, false, w
 	}
 	return result, true, nil
+}
+
+// queued returns the number of the event in which a commit was last in the merge queue of the host, or 0.
+func (l *Landing) queued(head string) int64 {
+	for _, e := range slices.Backward(l.Journal.All(event.PullSeen)) {
+		if seen := event.As[event.PullState](e); seen.State == string(forge.Queued) && seen.Head == head {
+			return e.Seq
+		}
+	}
+	return 0
 }
 
 // retitle gives a pull request the present message of the change.

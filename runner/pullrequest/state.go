@@ -14,6 +14,7 @@ import (
 type published struct {
 	pr event.PullRequest
 	State
+	queued int64 // see Landing.queued
 }
 
 // pullName returns the name of a pull request for people.
@@ -126,6 +127,8 @@ func (p published) wait() *Wait {
 		text += " is a draft"
 	case p.Stacked != "":
 		text += fmt.Sprintf(" is stacked on %s, which must land first", p.Stacked)
+	case p.Mergeable == forge.Clean && p.queued > 0:
+		text, w.Next = text+" was removed from the merge queue", "approve"
 	case p.Mergeable == forge.Clean:
 		text, w.Next = text+" can be merged", "approve"
 	case p.Needs != "":

@@ -110,6 +110,16 @@ func Below(finder *session.Finder, stackedOn string) (target, orphaned string) {
 	return target, orphaned
 }
 
+// Moved returns the session of a task. moved means that the change on which it is stacked has landed.
+func Moved(finder *session.Finder, task string) (v session.View, moved bool) {
+	v, err := finder.OfTask(task)
+	if err != nil {
+		return v, false
+	}
+	landed, _ := Below(finder, v.Info.StackedOn)
+	return v, landed != ""
+}
+
 // landedIn returns the branch in which the change of a session is, or "". A session that is completed without a landing had nothing to land.
 func landedIn(v session.View) string {
 	if v.Landed.New == "" && v.Status != session.Completed {

@@ -354,6 +354,22 @@ func (s *Server) CloseRequest(number int, by string) error {
 	})
 }
 
+// Reopen opens a closed pull request again.
+func (s *Server) Reopen(number int) error {
+	return s.change(number, func(p *pull) error {
+		if p.state != "CLOSED" {
+			return fmt.Errorf("pull request %d is not closed", number)
+		}
+		p.state, p.by, p.ended = "OPEN", "", time.Time{}
+		return nil
+	})
+}
+
+// Dequeue removes a pull request from the merge queue, as GitHub does if the checks of its merge fail.
+func (s *Server) Dequeue(number int) error {
+	return s.change(number, func(p *pull) error { p.position = 0; return nil })
+}
+
 // Ready ends the draft state of a pull request.
 func (s *Server) Ready(number int) error {
 	return s.change(number, func(p *pull) error { p.draft = false; return nil })
