@@ -12,6 +12,7 @@ import (
 type StepRun struct {
 	Before   []event.Event // of the session
 	Snapshot string        // commit of the worktree's snapshot at the start
+	Landed   string        // commit of the last landing before the start; empty if there was none
 	After    View          // of the session since the start
 	Used     budget.Amount // Wall is the working time
 }
@@ -28,6 +29,11 @@ func FirstRun(dir string, path []string) (r StepRun, ok bool, err error) {
 		return r, false, nil
 	}
 	r.Before, r.Snapshot = events[:at], event.As[event.StepStart](events[at]).Snapshot
+	before, err := Fold(r.Before)
+	if err != nil {
+		return r, false, err
+	}
+	r.Landed = before.Landed.New
 	around := iterationsAround(events[at].Path, path)
 	for _, e := range events[at:] {
 		if e.Type == event.StepCompleted && isIn(e.Path, path) && iterationsAround(e.Path, path) == around {

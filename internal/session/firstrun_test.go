@@ -37,6 +37,7 @@ func TestFirstRun(t *testing.T) {
 		`"type":"session.started","data":{"query":"Do it"}`,
 		`"type":"step.started","path":"work#1","data":{"kind":"agent","snapshot":"s1"}`,
 		`"type":"step.completed","path":"work#1","data":{"ok":true,"used":{"usd":1},"input":"x"}`,
+		`"type":"land.done","path":"land-one#1","data":{"old":"a","new":"b"}`,
 		`"type":"check.ended","path":"loop[1]/tests#1","data":{"command":"make","exit_code":1}`,
 		`"type":"step.started","path":"loop[1]/fix#1","data":{"kind":"agent","snapshot":"s2"}`,
 		`"type":"step.completed","path":"loop[1]/fix#1","data":{"used":{"usd":2,"wall":1000000000},"input":"x"}`,
@@ -51,7 +52,7 @@ func TestFirstRun(t *testing.T) {
 	}
 	ok(t, os.WriteFile(filepath.Join(dir, eventsFile), []byte(text.String()), 0o600))
 	r, found, err := FirstRun(dir, []string{"loop", "fix"})
-	if err != nil || !found || len(r.Before) != 4 || r.Snapshot != "s2" || r.Used.USD != 5 || len(r.After.Receipts) != 1 || r.After.Commit != "c" {
+	if err != nil || !found || len(r.Before) != 5 || r.Landed != "b" || r.Snapshot != "s2" || r.Used.USD != 5 || len(r.After.Receipts) != 1 || r.After.Commit != "c" {
 		t.Errorf("%+v, %v, %v", r, found, err)
 	}
 	if r, found, err = FirstRun(dir, []string{"loop"}); err != nil || !found || r.Used.USD != 14 || r.Snapshot != "s2" {

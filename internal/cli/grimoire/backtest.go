@@ -191,7 +191,7 @@ func (o *backtestOptions) show(r backtest.Result) {
 	if o.json || !o.verbose {
 		return
 	}
-	_ = o.app.Showf("%s\n", strings.Join(runCells(r), "  ")) // the report has it, too
+	_ = o.app.Printf("%s\n", strings.Join(runCells(r), "  ")) // at once, before the table; the report has it, too
 }
 
 // runCells describes a run.

@@ -92,3 +92,17 @@ func TestReport(t *testing.T) {
 		t.Errorf("report: %+v", report)
 	}
 }
+
+// Changes are compared with the recorded ones. Of two grimoires with the same rate, the cheaper one comes first.
+func TestCompared(t *testing.T) {
+	one := Case{Plan: &grimoires.Plan{Grimoire: &grimoires.Grimoire{}}}
+	r := Request{Grimoires: []string{"dear", "cheap"}, Cases: []Case{one}}
+	var results []Result
+	for i, c := range []*Change{nil, {Same: true, Common: 2, Recorded: 2, Files: 2}, {Common: 2, Recorded: 2, Files: 2}, {Common: 1, Recorded: 2, Files: 1}, {Common: 1, Recorded: 1, Files: 2}} {
+		results = append(results, Result{Grimoire: "dear", Status: Landed, USD: 2, Change: c, of: one}, Result{Grimoire: "cheap", Status: Landed, USD: float64(i) / 4, of: one})
+	}
+	report := r.report(results)
+	if row := report.Rows[1]; report.Rows[0].Grimoire != "cheap" || row.Same != 1 || row.SameFiles != 2 || report.Rows[0].Same != 0 {
+		t.Errorf("%+v", report.Rows)
+	}
+}

@@ -42,6 +42,7 @@ func stepOf(ctx context.Context, repo *worktree.Repo, c Case, name string) (*ste
 	} else if err != nil {
 		return nil, err
 	}
+	s.start.Base = cmp.Or(run.Landed, s.start.Base)
 	if s.given, err = engine.Given(ctx, c.Plan, run.Before); err != nil {
 		return nil, fmt.Errorf("the steps before %s cannot be read: %w", name, err)
 	}
