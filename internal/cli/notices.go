@@ -32,7 +32,7 @@ type notices struct {
 // Sender returns a sender of notices for a terminal, or nil if the output is none.
 func (a *App) Sender(p *project.Project) *notice.Sender {
 	env := notice.Of(a.Getenv, p.Hidden)
-	env.First = func(edge string) bool { return session.Announce(p.Repo.Root, edge) }
+	env.First = func(edge string) bool { return notice.Announce(p.Repo.Root, edge) }
 	s := notice.New(p.Config.Notices, env)
 	if !a.Terminal || a.Dumb() || !s.Enabled() {
 		return nil

@@ -30,6 +30,9 @@ import (
 // Timeout limits each exchange with a remote.
 const Timeout = time.Minute
 
+// fileMode is the mode of each file of a record.
+const fileMode = "100644"
+
 // maxFile limits the size of a file of a record in bytes.
 const maxFile = 256 << 20
 
@@ -41,6 +44,9 @@ const (
 	mergedLine   = "Merged: "
 	rebasedLine  = "Rebased: "
 )
+
+// ErrDamaged means that a tip is not that of a session.
+var ErrDamaged = errors.New("damaged")
 
 // Ref returns the ref of a task's session.
 func Ref(taskID string) string { return names.LivePrefix + names.SafeName(taskID) }
@@ -90,8 +96,9 @@ func Fetch(ctx context.Context, r *repo.Repo, name, taskID, tip string) (State, 
 	return Read(ctx, r, tip)
 }
 
-// FetchAll fetches the tips of the sessions of a remote, and reads them, by ref. It leaves out those that moved meanwhile.
-func FetchAll(ctx context.Context, r *repo.Repo, name string, tips map[string]string) (map[string]State, error) {
+// FetchAll fetches the tips of the sessions of a remote, and reads them, by ref. It leaves out those that moved meanwhile. Those that cannot be read are in
+// damaged, by ref.
+func FetchAll(ctx context.Context, r *repo.Repo, name string, tips map[string]string) (states map[string]State, damaged map[string]error) {
 	var missing []string
 	for ref, tip := range tips {
 		if has, err := r.Git().HasCommit(ctx, tip); err != nil || !has {
@@ -103,58 +110,78 @@ func FetchAll(ctx context.Context, r *repo.Repo, name string, tips map[string]st
 			_ = remote.Fetch(ctx, r, name, Timeout, ref)
 		}
 	}
-	states := map[string]State{}
+	states, damaged = map[string]State{}, map[string]error{}
 	for ref, tip := range tips {
 		if has, err := r.Git().HasCommit(ctx, tip); err != nil || !has {
 			continue
 		}
-		s, err := Read(ctx, r, tip)
-		if err != nil {
-			return nil, err
+		if s, err := Read(ctx, r, tip); err != nil {
+			damaged[ref] = err
+		} else {
+			states[ref] = s
 		}
-		states[ref] = s
 	}
-	return states, nil
+	return states, damaged
 }
 
-// Read reads a session at a tip in this repository.
+// Read reads a session at a tip in this repository. The error is ErrDamaged if it is none.
 func Read(ctx context.Context, r *repo.Repo, tip string) (State, error) {
+	s, err := read(ctx, r, tip)
+	if err != nil {
+		return s, fmt.Errorf("the session at %.12s is %w: %w", tip, ErrDamaged, err)
+	}
+	return s, nil
+}
+
+func read(ctx context.Context, r *repo.Repo, tip string) (State, error) {
 	if !object.IsID(tip) {
 		return State{}, fmt.Errorf("%q is not a commit", tip)
 	}
 	c, err := r.Git().Commit(ctx, tip)
 	if err != nil {
-		return State{}, fmt.Errorf("read a session: %w", err)
+		return State{}, err
 	}
 	s := parse(c.Message)
 	s.Tip = tip
 	for _, oid := range []string{s.Snapshot, s.Branch.Tip} { // only what the remote keeps with the tip
 		if oid != "" && !slices.Contains(c.Parents, oid) {
-			return s, fmt.Errorf("read the session at %s: it has no parent %s", tip, oid)
+			return s, fmt.Errorf("it has no parent %q", oid)
 		}
 	}
-	entries, err := r.Git().Level(ctx, c.Tree)
+	for _, oid := range slices.Concat(s.Branch.Merged, s.Branch.Rebased) {
+		if !object.IsID(oid) {
+			return s, fmt.Errorf("%q is not a commit", oid)
+		}
+	}
+	return s, s.read(ctx, r, c.Tree)
+}
+
+// read reads the files in a tree. Several may have the same content.
+func (s *State) read(ctx context.Context, r *repo.Repo, tree string) error {
+	entries, err := r.Git().Level(ctx, tree)
 	if err != nil {
-		return s, fmt.Errorf("read the session at %s: %w", tip, err)
+		return err
 	}
-	paths, oids := map[string]string{}, []string(nil)
+	paths, oids := map[string][]string{}, []string(nil)
 	for _, e := range entries {
-		if e.Mode != object.ModeTree {
-			paths[e.Oid], oids = e.Path, append(oids, e.Oid)
+		if e.Mode != fileMode {
+			return fmt.Errorf("%q is not a file", e.Path)
 		}
+		if len(paths[e.Oid]) == 0 {
+			oids = append(oids, e.Oid)
+		}
+		paths[e.Oid] = append(paths[e.Oid], e.Path)
 	}
-	err = r.Git().Objects(ctx, oids, func(o object.Object, body io.Reader) error {
+	return r.Git().Objects(ctx, oids, func(o object.Object, body io.Reader) error {
 		if o.Size > maxFile {
-			return fmt.Errorf("%s has %d bytes", paths[o.Oid], o.Size)
+			return fmt.Errorf("%q has %d bytes", paths[o.Oid], o.Size)
 		}
 		content, err := io.ReadAll(io.LimitReader(body, maxFile))
-		s.Files[paths[o.Oid]] = content
+		for _, path := range paths[o.Oid] {
+			s.Files[path] = content
+		}
 		return err
 	})
-	if err != nil {
-		return s, fmt.Errorf("read the session at %s: %w", tip, err)
-	}
-	return s, nil
 }
 
 // parse parses the message of a tip.
@@ -186,7 +213,7 @@ func Store(ctx context.Context, r *repo.Repo, taskID string, s State) (string, e
 		if err != nil {
 			return "", fmt.Errorf("store the session of %s: %w", taskID, err)
 		}
-		entries = append(entries, object.Entry{Mode: "100644", Oid: oid, Path: path})
+		entries = append(entries, object.Entry{Mode: fileMode, Oid: oid, Path: path})
 	}
 	slices.SortFunc(entries, func(a, b object.Entry) int { return strings.Compare(a.Path, b.Path) })
 	tree, err := r.Git().MakeTree(ctx, entries)

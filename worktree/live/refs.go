@@ -3,12 +3,15 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/worktree/internal/names"
+	"github.com/coven-run/coven/worktree/internal/object"
 	"github.com/coven-run/coven/worktree/internal/ref"
 	"github.com/coven-run/coven/worktree/internal/repo"
+	"github.com/coven-run/coven/worktree/remote"
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
@@ -19,6 +22,28 @@ func Lock(ctx context.Context, r *repo.Repo, taskID string) (release func(), err
 		return nil, err
 	}
 	return l.Release, nil
+}
+
+// CheckBase returns an error unless the commit from which a task starts is in this repository, or on the target, a remote-tracking ref.
+func CheckBase(ctx context.Context, r *repo.Repo, target, base string) error {
+	has, err := hasCommit(ctx, r, base)
+	if err != nil || has {
+		return err
+	}
+	if _, err := remote.FetchUpstream(ctx, r, target, Timeout); err != nil {
+		return err
+	}
+	if has, err = hasCommit(ctx, r, base); err == nil && !has {
+		err = fmt.Errorf("this repository has no commit %q", base)
+	}
+	return err
+}
+
+func hasCommit(ctx context.Context, r *repo.Repo, oid string) (bool, error) {
+	if !object.IsID(oid) {
+		return false, fmt.Errorf("%q is not a commit", oid)
+	}
+	return r.Git().HasCommit(ctx, oid)
 }
 
 // BranchOf returns the branch of a task in this repository.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,12 +49,38 @@ func Find(ctx context.Context, p *project.Project, name, task string) (v session
 	if err != nil || tip == "" {
 		return v, false, unreachable(p, name, err)
 	}
-	s, err := live.Fetch(ctx, p.Repo, name, task, tip)
-	if err != nil {
-		return v, false, unreachable(p, name, err)
-	}
-	v, err = session.ViewRecord(s.Files)
+	_, v, err = fetch(ctx, p, name, task, tip)
 	return v, err == nil, err
+}
+
+// fetch fetches the session of a task from a remote, and returns it and its view.
+func fetch(ctx context.Context, p *project.Project, name, task, tip string) (live.State, session.View, error) {
+	s, err := live.Fetch(ctx, p.Repo, name, task, tip)
+	if err != nil && !errors.Is(err, live.ErrDamaged) {
+		return s, session.View{}, unreachable(p, name, err)
+	}
+	v := session.View{}
+	if err == nil {
+		v, err = viewOf(s, live.Ref(task))
+	}
+	return s, v, damaged(p, name, task, err)
+}
+
+// viewOf returns the view of a session at a ref of a remote.
+func viewOf(s live.State, ref string) (session.View, error) {
+	v, err := session.ViewRecord(s.Files)
+	if err == nil && (v.ID != s.Session || live.Ref(v.Task) != ref) {
+		err = fmt.Errorf("it is that of task %q", v.Task)
+	}
+	return v, err
+}
+
+// damaged returns the error for a session of a remote that cannot continue here, or nil.
+func damaged(p *project.Project, name, task string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return exit.Personf("git push "+shellword.Word(name)+" --delete "+live.Ref(task), "the session of %s on %s is damaged: %s", task, name, oneline.Of(p.Hidden(err.Error())))
 }
 
 func unreachable(p *project.Project, name string, err error) error {
@@ -70,19 +97,12 @@ func List(ctx context.Context, p *project.Project, name string) ([]session.View,
 	if err != nil || len(tips) == 0 {
 		return nil, unreachable(p, name, err)
 	}
-	states, err := live.FetchAll(ctx, p.Repo, name, tips)
-	if err != nil {
-		return nil, unreachable(p, name, err)
-	}
+	states, damaged := live.FetchAll(ctx, p.Repo, name, tips)
 	var all []session.View
-	var damaged error
 	for ref, s := range states {
-		v, err := session.ViewRecord(s.Files)
-		if err == nil && (v.ID != s.Session || live.Ref(v.Task) != ref) {
-			err = errors.New("it is that of another task")
-		}
+		v, err := viewOf(s, ref)
 		if err != nil {
-			damaged = errors.Join(damaged, fmt.Errorf("%s on %s is damaged: %w", ref, name, err))
+			damaged[ref] = err
 			continue
 		}
 		known, err := live.Known(ctx, p.Repo, v.Task)
@@ -98,7 +118,11 @@ func List(ctx context.Context, p *project.Project, name string) ([]session.View,
 	slices.SortFunc(all, func(a, b session.View) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(a.Task, b.Task))
 	})
-	return all, damaged
+	var failed error
+	for _, ref := range slices.Sorted(maps.Keys(damaged)) {
+		failed = errors.Join(failed, fmt.Errorf("%s on %s is damaged: %w", ref, name, damaged[ref]))
+	}
+	return all, failed
 }
 
 // Take brings the session of a task that a remote keeps to this machine, if the remote has a later record than this machine. Then the record here, and the
@@ -131,21 +155,14 @@ func take(ctx context.Context, p *project.Project, name, task, tip string, force
 	if tip == "" {
 		return over(ctx, p, name, here)
 	}
-	there, err := live.Fetch(ctx, p.Repo, name, task, tip)
+	there, v, err := fetch(ctx, p, name, task, tip)
 	if err != nil {
-		return unreachable(p, name, err)
+		return err
 	}
 	if here.ID == there.Session {
 		if record, err := session.Record(here.Dir); err != nil || session.Continues(record, there.Files) {
 			return errors.Join(err, live.Know(ctx, p.Repo, task, tip)) // the answer to the last push was lost
 		}
-	}
-	v, err := session.ViewRecord(there.Files)
-	if err == nil && (v.Task != task || v.ID != there.Session) {
-		err = fmt.Errorf("it is that of task %q", v.Task)
-	}
-	if err != nil {
-		return fmt.Errorf("the session of %s on %s is damaged: %w", task, name, err)
 	}
 	if err := held(p, name, v); err != nil && !force {
 		return err
@@ -153,7 +170,28 @@ func take(ctx context.Context, p *project.Project, name, task, tip string, force
 	if here.Live() && here.ID != there.Session {
 		return exit.Personf("coven cancel "+shellword.Word(task), "task %s has another session here, %s, than on %s", task, here.ID, name)
 	}
+	if err := check(ctx, p, name, v, there); err != nil {
+		return err
+	}
 	return bring(ctx, p, v, there)
+}
+
+// check returns an error if the session of a remote cannot continue here. Nothing has changed yet.
+func check(ctx context.Context, p *project.Project, name string, v session.View, s live.State) error {
+	if v.Info.Remote != name {
+		return exit.Personf("git remote rename "+shellword.Word(name)+" "+shellword.Word(v.Info.Remote), "the session of %s was begun with a remote called %q: its remote must have that name here, too", v.Task, v.Info.Remote)
+	}
+	err := session.CheckRecord(p.Repo.Root, s.Session, v.Task, s.Files)
+	if err == nil && !strings.HasPrefix(v.Info.Target, "refs/remotes/") {
+		err = fmt.Errorf("it does not land on a branch of a remote, but on %q", v.Info.Target)
+	}
+	if err == nil {
+		err = live.CheckBase(ctx, p.Repo, v.Info.Target, v.Info.Base)
+	}
+	if errors.As(err, new(*remote.FetchError)) {
+		return unreachable(p, name, err)
+	}
+	return damaged(p, name, v.Task, err)
 }
 
 // held returns a *HeldError if a machine seems to run a session, whose view is given.

@@ -28,6 +28,10 @@ func (r *Report) logs(dir string, s attestation.Statement, events []event.Event)
 			skipped = "; the session does not say where the output of " + c.Command + " is in its log"
 			continue
 		}
+		if isKept(events) && hasNoLog(dir, c) {
+			skipped = "; the log of " + c.Command + " is on the machine that ran it"
+			continue
+		}
 		for _, why := range []string{logProblem(dir, c, part), readsProblem(dir, c)} {
 			if why != "" {
 				r.Add("logs", Failed, "in session %s, %s", filepath.Base(dir), why)
@@ -41,6 +45,19 @@ func (r *Report) logs(dir string, s attestation.Statement, events []event.Event)
 		return
 	}
 	r.Add("logs", OK, "%d have the recorded hash%s", compared, skipped)
+}
+
+// isKept reports whether a remote kept the session, without its logs, so that another machine may have run a check.
+func isKept(events []event.Event) bool {
+	return len(events) > 0 && event.As[event.Session](events[0]).Remote != ""
+}
+
+func hasNoLog(dir string, c attestation.Check) bool {
+	f, err := session.ReadLog(dir, c.Step)
+	if err == nil {
+		_ = f.Close() // read only
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // ranElsewhere reports whether a check ran in the worktree of another session, together with the change of that session.

@@ -1,4 +1,4 @@
-package session
+package notice
 
 import (
 	"os"
@@ -27,10 +27,14 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("%d told of the same state", first.Load())
 	}
 	entries, err := os.ReadDir(filepath.Join(root, announcedDir))
-	ok(t, err)
+	if err := err; err != nil {
+		t.Fatal(err)
+	}
 	old := time.Now().Add(-25 * time.Hour)
 	for _, e := range entries {
-		ok(t, os.Chtimes(filepath.Join(root, announcedDir, e.Name()), old, old))
+		if err := os.Chtimes(filepath.Join(root, announcedDir, e.Name()), old, old); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !Announce(root, "one") {
 		t.Error("an old state")
@@ -38,8 +42,12 @@ func TestAnnounce(t *testing.T) {
 	if entries, err := os.ReadDir(filepath.Join(root, announcedDir)); err != nil || len(entries) != 1 {
 		t.Error(entries, err)
 	}
-	ok(t, os.RemoveAll(filepath.Join(root, announcedDir)))
-	ok(t, os.WriteFile(filepath.Join(root, announcedDir), nil, 0o600))
+	if err := os.RemoveAll(filepath.Join(root, announcedDir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, announcedDir), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if !Announce(root, "one") {
 			t.Error("without a record")

@@ -1,4 +1,4 @@
-package session
+package notice
 
 import (
 	"crypto/sha256"
@@ -21,10 +21,10 @@ const announcedAge = 24 * time.Hour
 
 // Announce reports whether the caller is the first of this user's processes to tell of a state. It is true if that is unknown.
 func Announce(root, state string) bool {
-	if makeDir(root, announcedDir) != nil {
+	dir := filepath.Join(root, announcedDir)
+	if regularfile.Directory(root, announcedDir) != nil || os.MkdirAll(dir, 0o700) != nil {
 		return true
 	}
-	dir := filepath.Join(root, announcedDir)
 	if entries, err := os.ReadDir(dir); err == nil {
 		for _, e := range entries {
 			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > announcedAge {
@@ -34,7 +34,7 @@ func Announce(root, state string) bool {
 	}
 	sum := sha256.Sum256([]byte(state))
 	name := strconv.Itoa(os.Getuid()) + "-" + hex.EncodeToString(sum[:8])
-	f, err := regularfile.OpenFileIn(dir, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	f, err := regularfile.OpenFileIn(dir, name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		_ = f.Close() // it is empty
 	}
