@@ -129,7 +129,7 @@ func sectionOf(v session.View) Section {
 	switch v = v.Shown(); {
 	case v.Status == session.Running:
 		return Running
-	case v.Status == session.Waiting && slices.Contains([]event.WaitReason{event.WaitLimit, event.WaitDependency, event.WaitCI}, v.Reason):
+	case v.Status == session.Waiting && slices.Contains([]event.WaitReason{event.WaitLimit, event.WaitDependency}, v.Reason):
 		return Waiting
 	case v.Status == session.Completed:
 		return Landed

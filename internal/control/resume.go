@@ -28,7 +28,6 @@ type ResumeRequest struct {
 	Seen   session.View  // as in ApproveRequest
 	Budget budget.Amount // added to the budgets in effect where the session waits
 	Switch Switch
-	Polled bool // the host of the pull request was asked just now
 }
 
 // Switch is a change of the provider and the model of a session. Empty fields do not change.
@@ -68,7 +67,7 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if err == nil {
 		err = c.admitSession(ctx, v)
 	}
-	if err == nil && v.Pull != nil && !r.Polled {
+	if err == nil && v.Pull != nil {
 		err = c.forge().Ask(ctx, *v.Pull)
 	}
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 		case v.Status == session.Waiting && overBudget(v, today) && more == (budget.Amount{}):
 			b.OverBudget = append(b.OverBudget, v)
 		case v.Status == session.Interrupted, v.Status == session.Waiting && !WaitsForReview(v) && !WaitsForMessage(v):
-			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v, Budget: more, Polled: v.WaitsForHost()})
+			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v, Budget: more})
 		}
 	}
 	return b, errors.Join(err, noDay)

@@ -116,9 +116,6 @@ func (o *webOptions) run(ctx context.Context, p *project.Project, task string) (
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(served, l) }()
 	go told.run(served, s.Watched)
-	if !o.readOnly {
-		go source.FollowPulls()
-	}
 	for {
 		select {
 		case sequence := <-told.sequences:

@@ -4,7 +4,6 @@ package resume
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +32,7 @@ type resumeOptions struct {
 
 	to control.Switch
 
-	unsandboxed, changed bool
+	unsandboxed bool
 }
 
 // NewResume returns the command coven resume.
@@ -47,9 +46,6 @@ an interrupted agent continues its conversation, and a step that blocked the tas
 runs again. Without TASK: resume every session that was interrupted, reached a rate
 limit, or waited for the checkout. On a terminal, coven asks about each change that
 becomes ready, as coven run does.
-
-With --changed: resume only sessions whose pull request has changed. The host is asked at most twice
-a minute, by all coven processes together. coven ui and coven web do so while they are open.
 
 --budget adds to the budgets in effect where each task waits: usd, tokens, turns and
 wall (a duration), separated by commas.
@@ -66,9 +62,6 @@ about the earlier work. It stays the provider of the task.`,
 			if o.tasks = args; cmd.Flags().Changed("jobs") && (o.atOnce < 1 || o.atOnce > config.MaxTasks) {
 				return exit.Usagef("coven resume -j 3", "-j %d is not between 1 and %d", o.atOnce, config.MaxTasks)
 			}
-			if o.changed && len(args) > 0 {
-				return exit.Usagef("coven resume --changed", "give tasks or --changed, not both")
-			}
 			return o.run(cmd.Context())
 		},
 	}
@@ -77,7 +70,6 @@ about the earlier work. It stays the provider of the task.`,
 	cmd.Flags().StringVar(&o.remote, "remote", "", "bring the session here that this git `REMOTE` keeps, if another machine has continued it")
 	cmd.Flags().BoolVar(&o.takeOver, "take-over", false, "with --remote: also if another machine seems to run the session, because that machine is gone")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --remote: do not ask whether the remote may keep sessions")
-	cmd.Flags().BoolVar(&o.changed, "changed", false, "resume only tasks whose pull request has changed")
 	switchFlags(a, cmd, &o.to)
 	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
 	cli.Once(cmd, "budget", "jobs")
@@ -105,7 +97,7 @@ func (o *resumeOptions) run(ctx context.Context) error {
 	if err := o.bring(ctx, c); err != nil {
 		return err
 	}
-	todo, err := o.todo(ctx, c, more)
+	todo, err := c.ToResume(ctx, o.tasks, more)
 	if err != nil {
 		return err
 	}
@@ -147,20 +139,6 @@ func (o *resumeOptions) bring(ctx context.Context, c *control.Controller) error 
 		return err
 	}
 	return c.Bring(ctx, o.remote, o.tasks, o.takeOver)
-}
-
-// todo returns the sessions to resume.
-func (o *resumeOptions) todo(ctx context.Context, c *control.Controller, more budget.Amount) (control.Backlog, error) {
-	if !o.changed {
-		return c.ToResume(ctx, o.tasks, more)
-	}
-	views, err := control.Sessions(c.Project)
-	changed, host := c.ChangedPulls(ctx, views, false)
-	todo := control.Backlog{Host: host}
-	for _, v := range slices.Backward(changed) {
-		todo.Requests = append(todo.Requests, control.ResumeRequest{Task: v.Task, Seen: v, Budget: more, Polled: true})
-	}
-	return todo, err
 }
 
 // work resumes sessions and shows them. It returns the exit code.

@@ -62,7 +62,6 @@ func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	go source.FollowPulls()
 	_, err = tea.NewProgram(tui.New(source).Announce(a.Sender(p)), tea.WithContext(ctx), tea.WithInput(a.In), tea.WithOutput(a.Out), tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler()).Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		return context.Cause(ctx)
