@@ -294,6 +294,23 @@ func TestPullCommentsUnchanged(t *testing.T) {
 	p.called(t, "reply 101: It is right as it is.||The branch is now at tip.")
 }
 
+// A reply that was made before coven was killed is not made again.
+func TestPullCommentsKilled(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	for _, id := range []string{"101", "102"} {
+		p.host.state.Comments = append(p.host.state.Comments, pullrequest.Comment{Remote: id, By: "@ann"})
+	}
+	p.check(t, "revise: @ann asked for changes; ")
+	p.path, p.host.calls, p.host.state.Replied = "revise@1/land#1", nil, []string{"101"}
+	for range 2 {
+		p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	}
+	if p.called(t, "reply 102: The branch is now at tip."); p.count(event.PullAnswered) != 2 {
+		t.Errorf("%d answers", p.count(event.PullAnswered))
+	}
+}
+
 // An answer that the host refuses is not tried again, and its reason is recorded. One that fails for now is, without another warning.
 func TestPullCommentsRefused(t *testing.T) {
 	p := newPulling()

@@ -54,30 +54,45 @@ func (l *Landing) sentComments() map[string]bool {
 
 // answerComments answers the comments that the agent has got, once each. When a merge step runs, it has worked on them.
 func (l *Landing) answerComments(ctx context.Context, pr event.PullRequest) error {
-	answered := map[string]bool{}
+	answered := map[string]bool{"": true}
 	for _, e := range l.Journal.All(event.PullAnswered) {
 		answered[event.As[event.PullAnswer](e).Comment] = true
 	}
+	var replied []string
 	for _, e := range l.Journal.All(event.ReviewAnswered) {
 		decision := event.As[event.MergeDecision](e)
 		for i, id := range decision.Remote {
-			if id == "" || answered[id] {
+			if answered[id] {
 				continue
 			}
-			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}
-			var err error
-			if answer.Refused, err = l.Host.Reply(ctx, pr, id, answer.Text); err != nil {
-				if text := "a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error()); !l.warned(text) {
-					return l.warn(text)
+			if replied == nil { // coven may have been killed before it recorded a reply
+				state, err := l.Host.State(ctx, pr)
+				if err != nil {
+					return err
 				}
-				return nil // the others would wait for the same host
+				replied = append([]string{""}, state.Replied...)
 			}
-			if err := l.emit(event.PullAnswered, answer); err != nil {
-				return err
+			answer := event.PullAnswer{Comment: id, Text: l.answerTo(e, decision, i, pr)}
+			if done, err := l.reply(ctx, pr, &answer, slices.Contains(replied, id)); err != nil || !done {
+				return err // the others would wait for the same host
 			}
 		}
 	}
 	return nil
+}
+
+// reply answers a comment, unless that is done, and records it. It returns false if the host fails for now.
+func (l *Landing) reply(ctx context.Context, pr event.PullRequest, answer *event.PullAnswer, done bool) (bool, error) {
+	if !done {
+		var err error
+		if answer.Refused, err = l.Host.Reply(ctx, pr, answer.Comment, answer.Text); err != nil {
+			if text := "a comment on " + pullName(pr) + " is not answered: " + oneline.Of(err.Error()); !l.warned(text) {
+				return false, l.warn(text)
+			}
+			return false, nil
+		}
+	}
+	return true, l.emit(event.PullAnswered, answer)
 }
 
 // answerTo returns the answer to the i-th comment of a decision: the agent's own, or the summary of its work.

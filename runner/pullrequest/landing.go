@@ -60,6 +60,7 @@ type State struct {
 	Orphaned string    // status of the session of that task if it is over without a landing, or ""
 	Contains bool      // its head on the host is the published tip, or contains it
 	Comments []Comment // of people who may write to the repository, not resolved, oldest first
+	Replied  []string  // IDs of the comments to which coven has replied, whether or not that is recorded
 	Others   []string  // IDs of the comments of other people, which a person may send to the agent
 }
 

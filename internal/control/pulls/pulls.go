@@ -182,14 +182,10 @@ func (f *Forge) Publish(ctx context.Context, candidate event.Landing, branch str
 	if opened.Number <= 0 {
 		return event.PullRequest{}, fmt.Errorf("the forge plugin %s opened a pull request without a number: %w", l.plugin, pluginerr.ErrInvalid)
 	}
-	_, err = change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
-		s.follow(opened.Number).Stale = true
-		return nil
-	})
 	return event.PullRequest{
 		Number: opened.Number, URL: opened.URL, Target: candidate.Target, Remote: l.push, Branch: branch, Base: l.base.Branch,
 		Tip: candidate.Tip, Tree: candidate.Tree, Old: candidate.Old,
-	}, err
+	}, f.stale(ctx, l, opened.Number)
 }
 
 // maxTitle limits the title of a pull request, in characters. GitHub permits 256.
@@ -258,7 +254,11 @@ func (s *stored) hurry() { s.Next = s.Limit.Until }
 
 // Ask makes coven ask for the state of a pull request when it is used next.
 func (f *Forge) Ask(ctx context.Context, of event.PullRequest) error {
-	return f.act(ctx, of, func(context.Context, forge.Forge, location) error { return nil })
+	l, err := f.locate(ctx, of.Target)
+	if err != nil {
+		return err
+	}
+	return f.stale(ctx, l, of.Number)
 }
 
 // refresh asks the host about all followed pull requests, if it is time.
@@ -399,39 +399,50 @@ func (f *Forge) changedIn(ctx context.Context, l location, of []event.PullReques
 	return changed, nil
 }
 
-// act runs a call that changes a pull request, whose state is asked for again afterwards.
+// act runs a call that changes a pull request, whose state is asked for again afterwards, also if coven is killed before it knows the answer.
 func (f *Forge) act(ctx context.Context, of event.PullRequest, call func(context.Context, forge.Forge, location) error) error {
-	l, err := f.call(ctx, of, call)
+	l, err := f.locate(ctx, of.Target)
 	if err != nil {
 		return err
 	}
+	if err := f.stale(ctx, l, of.Number); err != nil {
+		return err
+	}
+	if err := f.call(ctx, of, call); err != nil {
+		return err
+	}
 	failpoint.Point("pull.acted")
-	_, err = change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
-		s.follow(of.Number).Stale = true
+	return f.stale(ctx, l, of.Number) // another coven may have asked too early
+}
+
+// stale makes coven ask for the state of a pull request when it is used next.
+func (f *Forge) stale(ctx context.Context, l location, number int) error {
+	_, err := change(ctx, f.Repo.Root, l.Repository, func(s *stored) error {
+		s.follow(number).Stale = true
 		return nil
 	})
 	return err
 }
 
 // call runs a call about a pull request.
-func (f *Forge) call(ctx context.Context, of event.PullRequest, call func(context.Context, forge.Forge, location) error) (location, error) {
+func (f *Forge) call(ctx context.Context, of event.PullRequest, call func(context.Context, forge.Forge, location) error) error {
 	l, err := f.locate(ctx, of.Target)
 	if err != nil {
-		return l, err
+		return err
 	}
 	client, err := f.client(ctx, l)
 	if err != nil {
-		return l, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	return l, call(ctx, client, l)
+	return call(ctx, client, l)
 }
 
 // Log returns the end of the log of a check.
 func (f *Forge) Log(ctx context.Context, of event.PullRequest, check forge.Check) (text string, err error) {
 	const limit = 16 << 10
-	_, err = f.call(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
+	err = f.call(ctx, of, func(ctx context.Context, client forge.Forge, l location) error {
 		text, err = client.Log(ctx, l.Repository, check, limit)
 		return err
 	})

@@ -65,6 +65,7 @@ func (s *Session) State(ctx context.Context, of event.PullRequest) (pullrequest.
 	}
 	pull.Stacked = s.StackedOn
 	_, pull.Orphaned = Below(s.Finder, s.StackedOn)
+	pull.Replied = replied(state.Comments)
 	pull.Comments, pull.Others, err = s.comments(ctx, of, state)
 	return pull, err
 }
@@ -152,6 +153,19 @@ func replyMark(comment string) string {
 
 // isReply reports whether coven has written a comment. A person who quotes a reply writes something before its mark.
 func isReply(c forge.Comment) bool { return c.Own && strings.HasPrefix(c.Text, replyPrefix) }
+
+// replied returns the IDs of the comments to which coven has replied.
+func replied(all []forge.Comment) (ids []string) {
+	for _, c := range all {
+		answers := func(reply forge.Comment) bool {
+			return isReply(reply) && strings.HasPrefix(reply.Text, replyMark(c.ID))
+		}
+		if slices.ContainsFunc(all, answers) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
 
 // comments stores the comments of a pull request that ask for changes among those of the session's review, and returns them. Comments of people who may not
 // write to the repository stay drafts: others are their IDs.

@@ -126,11 +126,12 @@ func TestOwnComments(t *testing.T) {
 		}
 	})
 	var ids []string
-	for _, c := range state(t, s, of).Comments {
+	got := state(t, s, of)
+	for _, c := range got.Comments {
 		ids = append(ids, c.Remote)
 	}
-	if !slices.Equal(ids, []string{"0", "2", "3", "4"}) {
-		t.Errorf("%q", ids)
+	if !slices.Equal(ids, []string{"0", "2", "3", "4"}) || !slices.Equal(got.Replied, []string{"1"}) {
+		t.Errorf("%q, replied to %q", ids, got.Replied)
 	}
 }
 
