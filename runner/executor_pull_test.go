@@ -162,6 +162,9 @@ func TestPullStates(t *testing.T) {
 		"optional check": {func(s *pullrequest.State) {
 			s.Checks, s.Mergeable = []forge.Check{checkOf("a", forge.Failed, false), checkOf("b", forge.Passed, true)}, forge.Clean
 		}, "wait (merge): pull request #7 can be merged (http://host/7); approve"},
+		"optional check runs": {func(s *pullrequest.State) {
+			s.Checks, s.Mergeable = []forge.Check{checkOf("a", forge.Pending, false), checkOf("b", forge.Passed, true)}, forge.Clean
+		}, "wait (merge): pull request #7 can be merged (http://host/7); approve"},
 		"old head":  {func(s *pullrequest.State) { s.Head = "tip0" }, "wait (ci): pull request #7: the host has not seen the last push yet; resume"},
 		"added to":  {func(s *pullrequest.State) { s.Head = "abc" }, "wait (merge): pull request #7: coven/t has a commit that coven did not push (abc); coven does not touch it any more; resume"},
 		"rewritten": {func(s *pullrequest.State) { s.Head, s.Contains = "abc", false }, "wait (merge): pull request #7: coven/t has a commit that coven did not push (abc), and no longer has those of coven; coven does not touch it any more; resume"},
@@ -239,6 +242,34 @@ func TestPullRed(t *testing.T) {
 	}
 }
 
+// A check runs again on each commit on which it fails, and is flaky only if it passes on the same one.
+func TestPullRedAnotherCommit(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.Checks = []forge.Check{{ID: "1", Name: "build", Status: forge.Failed}}
+	p.do(t)
+	p.called(t, "publish tip [] A title", "rerun 1")
+	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
+	p.host.state.Checks = []forge.Check{{ID: "2", Name: "build", Status: forge.Passed}}
+	if p.do(t); p.count(event.Warning) > 0 {
+		t.Error("a check is called flaky that failed on another commit")
+	}
+	p.host.state.Checks[0].Status = forge.Failed
+	p.check(t, "wait (ci): pull request #7: build failed and runs again, to see whether it is flaky; resume")
+	p.called(t, "publish tip2 [tip] A title", "rerun 2")
+}
+
+// After a landing, the same session publishes anew, also the same commit.
+func TestPullAfterLanding(t *testing.T) {
+	p := newPulling()
+	p.do(t)
+	p.host.state.State, p.host.state.Commit, p.host.state.Tree = forge.Merged, "abc", "t1"
+	p.check(t, "ok: landed abc on refs/heads/main")
+	p.host.calls, p.host.state.State, p.path = nil, forge.Open, "land[2]#1"
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.called(t, "publish tip [tip] A title")
+}
+
 // Checks that fail are fixed together, when all have ended. The log of each is in the result, with the files since the last green commit.
 func TestPullRedTogether(t *testing.T) {
 	p := newPulling()
@@ -269,7 +300,10 @@ func TestPullComments(t *testing.T) {
 	p.host.state.Comments = []pullrequest.Comment{comment("101", "c1", "@ann"), comment("102", "c2", "@bob"), comment("103", "c3", "@ann")}
 	p.check(t, "revise: @ann, @bob asked for changes; ")
 	p.host.calls = nil
-	_ = p.Append(event.Event{Type: event.StepCompleted, Path: "revise@1/revise#1"}, event.Result{OK: true, Summary: "Renamed it", Outputs: map[string]any{"answers": map[string]any{"c2": "Because."}}})
+	done := func(path string, r event.Result) { _ = p.Append(event.Event{Type: event.StepCompleted, Path: path}, r) }
+	done("land[1]/fix-ci#1", event.Result{OK: true, Summary: "Fixed the build"})
+	done("revise@1/revise#1", event.Result{OK: true, Summary: "Renamed it", Outputs: map[string]any{"answers": map[string]any{"c2": "Because."}}})
+	done("revise@2/revise#1", event.Result{OK: true, Summary: "Later work"})
 	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
 	p.x, p.path = p.executor(), "revise@1/land#1"
 	p.x.Pulls = p.host
@@ -493,6 +527,14 @@ func TestPullSameName(t *testing.T) {
 		t.Errorf("%d warnings", p.count(event.Warning))
 	}
 
+	p = newPulling()
+	p.host.state.Checks = []forge.Check{named("1", forge.Failed), named("2", forge.Passed)}
+	p.do(t)
+	if p.do(t); p.count(event.Warning) > 0 {
+		t.Error("a check is called flaky because of another one")
+	}
+
+	p.host.calls = nil
 	p.host.cannot = pluginerr.ErrUnsupported
 	_ = p.Append(event.Event{Type: event.PullRerun}, event.PullCheck{ID: "9", Name: "test", Head: "tip", Status: "failed"})
 	p.host.state.Checks = []forge.Check{{ID: "9", Name: "CI / test", Status: forge.Failed}}

@@ -276,7 +276,7 @@ func (f *Forge) refresh(ctx context.Context, l location, s *stored) {
 		query.Known = append(query.Known, known)
 	}
 	slices.SortFunc(query.Known, func(a, b forge.Known) int { return b.Number - a.Number })
-	query.Known = query.Known[:min(len(query.Known), 1000)]
+	query.Known = query.Known[:min(len(query.Known), forge.MaxKnown)]
 	report, err := f.ask(ctx, l, query)
 	if err != nil {
 		s.Failures++

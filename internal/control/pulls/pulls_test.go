@@ -36,7 +36,8 @@ type host struct {
 	acts     []string
 
 	moved      string
-	unnumbered bool // opens pull requests without a number
+	during     func() // is called by Merge
+	unnumbered bool   // opens pull requests without a number
 }
 
 func (h *host) Forge(context.Context, string) (forge.Forge, error) { return h, nil }
@@ -81,6 +82,9 @@ func (h *host) Reply(_ context.Context, _ forge.Repository, r forge.Reply) error
 }
 
 func (h *host) Merge(_ context.Context, _ forge.Repository, m forge.Merge) (string, error) {
+	if h.during != nil {
+		h.during()
+	}
 	h.acts = append(h.acts, fmt.Sprintf("merge %d %s", m.Number, m.Head))
 	return "", nil
 }
@@ -204,6 +208,23 @@ func TestPollsLess(t *testing.T) {
 	b.host.err = nil
 	b.now = b.now.Add(time.Hour)
 	next(Poll)
+	b.host.err = pluginerr.ErrTransient
+	next(time.Minute) // earlier failures do not count
+}
+
+// One question is about a limited number of pull requests: the newest.
+func TestPollsMany(t *testing.T) {
+	b := newBench(t)
+	var all []event.PullRequest
+	for n := 1; n <= forge.MaxKnown+1; n++ {
+		all = append(all, pr(n))
+	}
+	if _, err := b.Changed(t.Context(), all, false); err != nil {
+		t.Fatal(err)
+	}
+	if known := b.host.asked[0].Known; len(known) != forge.MaxKnown || known[0].Number != forge.MaxKnown+1 {
+		t.Errorf("asked about %d, first %d", len(known), known[0].Number)
+	}
 }
 
 // A version is only used if its report is stored: damage makes the next poll complete.
@@ -213,7 +234,7 @@ func TestDamagedStore(t *testing.T) {
 	if _, err := b.State(t.Context(), pr(1)); err != nil {
 		t.Fatal(err)
 	}
-	for _, damage := range []string{"", "{", "[]", `{"v":2,"repositories":[{"repository":{"host":"","path":"o/r"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}]}`, `{"v":1,"pulls":{"1":null}}`, `{"v":1,"repository":{"host":"else","path":"a/b"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}`} {
+	for _, damage := range []string{"", `{"v":1,"repositories":[{"repository":{"host":"","path":"o/r"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}},5]}`, "{", "[]", `{"v":2,"repositories":[{"repository":{"host":"","path":"o/r"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}]}`, `{"v":1,"pulls":{"1":null}}`, `{"v":1,"repository":{"host":"else","path":"a/b"},"version":"v1","pulls":{"1":{"version":"1","state":"merged"}}}`} {
 		if err := os.WriteFile(filepath.Join(b.Repo.Root, Dir, File), []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -256,6 +277,31 @@ func TestStale(t *testing.T) {
 	}
 	if _, _ = b.Reply(t.Context(), pr(1), "9", "token-secret"); !slices.Equal(b.host.acts, []string{"merge 1 t", "rerun 5", "reply " + replyMark("9") + "\n***"}) {
 		t.Errorf("%q", b.host.acts)
+	}
+}
+
+// The state is asked for again after a call, also if coven is killed during the call, or another coven asks then.
+func TestStaleDuringCall(t *testing.T) {
+	b := newBench(t)
+	b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "1", State: forge.Open}
+	state := func() forge.State {
+		t.Helper()
+		s, err := b.State(t.Context(), pr(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.State
+	}
+	state()
+	b.host.during = func() {
+		if !read(b.Repo.Root).Repositories[0].Pulls[1].Stale {
+			t.Error("the state is not stale during the call")
+		}
+		state()
+		b.host.pulls[1] = forge.PullRequest{Number: 1, Version: "2", State: forge.Merged}
+	}
+	if err := b.Merge(t.Context(), pr(1)); err != nil || state() != forge.Merged {
+		t.Errorf("%v, the state is older than the call", err)
 	}
 }
 

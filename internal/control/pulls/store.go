@@ -1,6 +1,7 @@
 package pulls
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,9 +101,10 @@ func change(ctx context.Context, root string, repository forge.Repository, by fu
 	}
 	all := read(root)
 	s := all.of(repository)
+	before, _ := json.Marshal(all) // as below
 	failed := by(s)
 	text, err := json.Marshal(all)
-	if err == nil {
+	if err == nil && !bytes.Equal(text, before) {
 		err = regularfile.Replace(filepath.Join(dir, File), text, 0o600)
 	}
 	if err != nil {
