@@ -17,7 +17,7 @@ import (
 )
 
 // tamper lists the stories that change receipts or journals.
-var tamper = map[string]bool{"verify": true, "verifymany": true, "verifyaction": true, "verifyreplay": true, "damagedrecords": true}
+var tamper = map[string]bool{"verify": true, "verifymany": true, "verifyaction": true, "verifyreplay": true, "damagedrecords": true, "recordsdamaged": true}
 
 // landings verifies the receipts of the changes that landed in stories.
 type landings struct {
