@@ -28,8 +28,8 @@ func (r *Report) logs(dir string, s attestation.Statement, events []event.Event)
 			skipped = "; the session does not say where the output of " + c.Command + " is in its log"
 			continue
 		}
-		if isKept(events) && hasNoLog(dir, c) {
-			skipped = "; the log of " + c.Command + " is on the machine that ran it"
+		if isAway(dir, events, c) {
+			skipped = "; the log of " + c.Command + " is not here: a remote kept the session, and another machine may have run the step"
 			continue
 		}
 		for _, why := range []string{logProblem(dir, c, part), readsProblem(dir, c)} {
@@ -70,6 +70,18 @@ func ranElsewhere(events []event.Event, c attestation.Check) bool {
 		}
 	}
 	return ended && !started
+}
+
+// isAway reports whether there is no log of a check because it may have run on another machine. Logs do not follow a session that a remote keeps.
+func isAway(dir string, events []event.Event, c attestation.Check) bool {
+	if len(events) == 0 || event.As[event.Session](events[0]).Remote == "" {
+		return false
+	}
+	f, err := session.ReadLog(dir, c.Step)
+	if err == nil {
+		_ = f.Close() // read only
+	}
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // logPart is the output of a check in the log of its step.
