@@ -184,3 +184,36 @@ func TestHasFilters(t *testing.T) {
 	gitIn(t, r.Root, "commit", "-qm", "filter")
 	equal(t, "of a commit", has(), true)
 }
+
+// Files with the same content are all read. A tip that coven would not have made is damaged, and does not hide others.
+func TestLiveRead(t *testing.T) {
+	one, two, _, _ := machines(t, "sha1")
+	s := sessionOf("")
+	s.Files["messages.jsonl"] = nil
+	tip := value[string](t)(live.Push(t.Context(), one, "origin", "T", s))
+	found := value[live.State](t)(live.Fetch(t.Context(), two, "origin", "T", tip))
+	equal(t, "files", len(found.Files), 2)
+
+	forge := func(name, tree, message string) {
+		t.Helper()
+		oid := gitIn(t, one.Root, "commit-tree", "-m", message, tree)
+		gitIn(t, one.Root, "push", "-q", "origin", oid+":"+live.Ref(name))
+	}
+	write(t, filepath.Join(one.Root, "dir", "file"), "x")
+	gitIn(t, one.Root, "add", "-A")
+	forge("directory", gitIn(t, one.Root, "write-tree"), "Coven-Session: s")
+	must(t, os.RemoveAll(filepath.Join(one.Root, "dir")))
+	must(t, os.Symlink("../plan.yaml", filepath.Join(one.Root, "plan.yaml")))
+	gitIn(t, one.Root, "add", "-A")
+	forge("link", gitIn(t, one.Root, "write-tree"), "Coven-Session: s")
+	forge("merged", tip+"^{tree}", "Merged: --all")
+	forge("snapshot", tip+"^{tree}", "Snapshot: "+tip)
+	tips := value[map[string]string](t)(live.Tips(t.Context(), two, "origin"))
+	states, damaged := live.FetchAll(t.Context(), two, "origin", tips)
+	equal(t, "states", len(states), 1)
+	for _, name := range []string{"directory", "link", "merged", "snapshot"} {
+		if err := damaged[live.Ref(name)]; !errors.Is(err, live.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

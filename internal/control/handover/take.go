@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task/holder"
+	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
@@ -181,7 +185,7 @@ func check(ctx context.Context, p *project.Project, name string, v session.View,
 	if v.Info.Remote != name {
 		return exit.Personf("git remote rename "+shellword.Word(name)+" "+shellword.Word(v.Info.Remote), "the session of %s was begun with a remote called %q: its remote must have that name here, too", v.Task, v.Info.Remote)
 	}
-	err := session.CheckRecord(p.Repo.Root, s.Session, v.Task, s.Files)
+	err := checkRecord(p, v.Task, s)
 	if err == nil && !strings.HasPrefix(v.Info.Target, "refs/remotes/") {
 		err = fmt.Errorf("it does not land on a branch of a remote, but on %q", v.Info.Target)
 	}
@@ -192,6 +196,33 @@ func check(ctx context.Context, p *project.Project, name string, v session.View,
 		return unreachable(p, name, err)
 	}
 	return damaged(p, name, v.Task, err)
+}
+
+// idPattern matches the ID of a session, which is the name of its directory.
+var idPattern = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z_-]{0,199}$`)
+
+// checkRecord returns an error unless the record of a session can be imported, to a directory that does not belong to another task.
+func checkRecord(p *project.Project, task string, s live.State) error {
+	if !idPattern.MatchString(s.Session) {
+		return fmt.Errorf("%q is not the ID of a session", s.Session)
+	}
+	here, err := session.Load(filepath.Join(p.Repo.Root, session.Dir, s.Session))
+	if err == nil && here.Task != task {
+		err = fmt.Errorf("session %s here is that of task %q", s.Session, here.Task)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	root, err := os.MkdirTemp("", "coven-record-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(root) //nolint:errcheck // a temporary directory
+	if err := session.Import(root, s.Session, task, s.Files, p.Env.Now); err != nil {
+		return err
+	}
+	_, err = project.PlanOf(filepath.Join(root, session.Dir, s.Session))
+	return err
 }
 
 // held returns a *HeldError if a machine seems to run a session, whose view is given.
