@@ -100,6 +100,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 		return done, err
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
+	kept := c.keeper(s, v.Task, v.Info)
 	landing, err := c.landing(ctx, s, v)
 	if err != nil {
 		return done, err
@@ -130,7 +131,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	if ended.Rescue, err = c.releaseWorktree(ctx, s, item, v, ignored); err != nil {
 		return done, err
 	}
-	if err := errors.Join(s.Append(event.Event{Type: end}, ended), s.Close()); err != nil {
+	if err := errors.Join(s.Append(event.Event{Type: end}, ended), kept.End(ctx), s.Close()); err != nil {
 		return done, err
 	}
 	c.runHooks(ctx, notify.Notification{
@@ -177,6 +178,7 @@ func (c *Controller) FinishDismissal(ctx context.Context, v session.View) {
 	if ref, err := c.releaseWorktree(ctx, s, item, v, IgnoredFiles{}); err == nil && ref != "" {
 		end := event.Type("session." + v.Status)
 		_ = s.Append(event.Event{Type: end}, event.Ended{Summary: v.Summary, Reason: v.Detail, Rescue: ref, Rejected: end == event.SessionFailed}) // the work is stored even if this fails
+		_ = c.keeper(s, v.Task, v.Info).End(ctx)                                                                                                   // coven run tries again
 	}
 }
 

@@ -56,7 +56,7 @@ func (k *Keeper) recorded(t event.Type) error {
 	ctx := context.Background()
 	switch {
 	case t == event.SessionCompleted, t == event.SessionCancelled:
-		return k.end(ctx)
+		return k.End(ctx)
 	case t.Stops():
 		_ = k.push(ctx) // the record is here; the next resume pushes it
 		return nil
@@ -78,6 +78,9 @@ func (k *Keeper) push(ctx context.Context) error {
 		return k.lost
 	}
 	s, err := k.state(ctx)
+	if err == nil && s.Tip == "" { // otherwise, only the remote that has the tip accepts the next one
+		err = stillAgreed(ctx, k.Repo, k.Remote, k.Task)
+	}
 	if err != nil {
 		return err
 	}
@@ -174,9 +177,8 @@ func (k *Keeper) taken(ctx context.Context, tip string, s live.State) error {
 			t.Machine = holder.HostOf(v.Holder)
 		}
 	}
-	ref, err := live.Rescue(ctx, k.Repo, k.Remote, k.Task, s)
-	if err == nil {
-		t.Rescue = ref
+	if stillAgreed(ctx, k.Repo, k.Remote, k.Task) == nil {
+		t.Rescue, _ = live.Rescue(ctx, k.Repo, k.Remote, k.Task, s) // without it, the work is only here
 	}
 	k.lost = t
 	return t
@@ -264,6 +266,9 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 
 // archive adds the session to the archive of this machine.
 func (k *Keeper) archive(ctx context.Context, s live.State) error {
+	if err := stillAgreed(ctx, k.Repo, k.Remote, k.Task); err != nil {
+		return err
+	}
 	end, err := live.Store(ctx, k.Repo, k.Task, s)
 	if err != nil {
 		return err
@@ -272,8 +277,11 @@ func (k *Keeper) archive(ctx context.Context, s live.State) error {
 	return live.Archive(ctx, k.Repo, k.Remote, k.Task, live.ArchiveRef(holder.Machine(), k.Session.Now()), s)
 }
 
-// end ends a session that is over on the remote, unless its landing has done so.
-func (k *Keeper) end(ctx context.Context) error {
+// End ends a session that is over on the remote, unless its landing has done so. Without a Keeper, nothing keeps it.
+func (k *Keeper) End(ctx context.Context) error {
+	if k == nil {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, err := live.Known(ctx, k.Repo, k.Task)

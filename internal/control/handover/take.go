@@ -47,16 +47,6 @@ func (e *HeldError) NextCommand() string {
 	return "coven resume " + shellword.Word(e.Task) + " --take-over --remote " + shellword.Word(e.Remote)
 }
 
-// Find returns the view of a task's session at a remote. ok is false if there is none.
-func Find(ctx context.Context, p *project.Project, name, task string) (v session.View, ok bool, err error) {
-	tip, err := live.Tip(ctx, p.Repo, name, task)
-	if err != nil || tip == "" {
-		return v, false, unreachable(p, name, err)
-	}
-	_, v, err = fetch(ctx, p, name, task, tip)
-	return v, err == nil, err
-}
-
 // fetch fetches the session of a task from a remote, and returns it and its view.
 func fetch(ctx context.Context, p *project.Project, name, task, tip string) (live.State, session.View, error) {
 	s, err := live.Fetch(ctx, p.Repo, name, task, tip)
@@ -139,25 +129,31 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 		return err
 	}
 	defer release()
+	if err := stillAgreed(ctx, p.Repo, name, task); err != nil {
+		return err
+	}
 	tip, err := live.Tip(ctx, p.Repo, name, task)
 	if err != nil {
 		return unreachable(p, name, err)
 	}
 	known, err := live.Known(ctx, p.Repo, task)
-	if err != nil || tip == known {
+	if err != nil {
 		return err
 	}
-	return take(ctx, p, name, task, tip, force)
+	here, err := p.Finder.OfTask(task)
+	if errors.Is(err, session.ErrNone) { // or its record was deleted
+		here, err = session.View{}, nil
+	}
+	if err != nil || tip == known && (tip == "" || here.ID != "") {
+		return err
+	}
+	return take(ctx, p, name, task, tip, here, force)
 }
 
-// take is Take for a tip that this machine does not know, or for none.
-func take(ctx context.Context, p *project.Project, name, task, tip string, force bool) error {
-	here, err := p.Finder.OfTask(task)
-	if err != nil && !errors.Is(err, session.ErrNone) {
-		return err
-	}
+// take is Take for a tip that this machine does not know, or whose record it does not have, or for none. here is the session of the task here, if any.
+func take(ctx context.Context, p *project.Project, name, task, tip string, here session.View, force bool) error {
 	if tip == "" {
-		return over(ctx, p, name, here)
+		return over(ctx, p, name, task, here)
 	}
 	there, v, err := fetch(ctx, p, name, task, tip)
 	if err != nil {
@@ -234,9 +230,9 @@ func held(p *project.Project, name string, v session.View) error {
 }
 
 // over handles the end of a session, which this machine knows, on the remote. If the task has landed, the session can be resumed, and completes.
-func over(ctx context.Context, p *project.Project, name string, here session.View) error {
-	if !here.Live() {
-		return live.Know(ctx, p.Repo, here.Task, "")
+func over(ctx context.Context, p *project.Project, name, task string, here session.View) error {
+	if here.ID == "" || !here.Live() {
+		return live.Know(ctx, p.Repo, task, "")
 	}
 	up, err := remote.FetchUpstream(ctx, p.Repo, here.Info.Target, live.Timeout)
 	if err != nil {
