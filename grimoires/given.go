@@ -1,6 +1,6 @@
 package grimoires
 
-// Given is the result of a step that does not run, because an earlier session has run it. It has what later steps can read.
+// Given is the result of a step that does not run, because an earlier session has run it. Later steps read it like the result of a step that has run.
 type Given struct {
 	Ran      bool     `yaml:"ran"` // false for a skipped step
 	OK       bool     `yaml:"ok,omitempty"`

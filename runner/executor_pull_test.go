@@ -259,7 +259,7 @@ func TestPullRedAnotherCommit(t *testing.T) {
 	p.called(t, "publish tip2 [tip] A title", "rerun 2")
 }
 
-// After a landing, the same session publishes anew, also the same commit.
+// After a landing, a session can publish again, even the same commit.
 func TestPullAfterLanding(t *testing.T) {
 	p := newPulling()
 	p.do(t)

@@ -48,7 +48,7 @@ func covenIn(ts *testscript.TestScript, dir string, args ...string) (out string,
 	return string(text), 0
 }
 
-// A tampering changes a receipt in a repository, or what it is about. All is restored after each.
+// A tampering changes a receipt, or the commit, journal or log that it is about. The repository is restored after each one.
 type tampering struct {
 	ts        *testscript.TestScript
 	dir       string // of the repository
@@ -207,7 +207,7 @@ var tamperings = []struct {
 		t.note(t.commit, strings.Replace(t.written(strings.SplitN(t.text, "\n\n", 2)[1]), "parent "+t.commit, "parent "+t.statement.Predicate.Old, 1))
 	}, `subject +the note is about commit [0-9a-f]+ and tree [0-9a-f]+, its receipt about others`},
 
-	// what it says
+	// fields of the statement
 	{"a required check that failed", func(t *tampering) {
 		t.statement.Predicate.Checks[1].ExitCode = 1
 		t.unsigned()

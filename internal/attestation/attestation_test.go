@@ -277,7 +277,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// The differences of two statements are named, also in lists and in what only one of them has.
+// Differences names each difference between two statements, including those in lists and in fields that only one of them has.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(l *Landing){
 		"":                             func(*Landing) {},

@@ -38,14 +38,14 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 	} else if o.Remote != "" {
 		target, err = workspace.RemoteTarget(ctx, c.Project.Repo, target.Branch, o.Remote)
 	}
-	if err == nil && o.Remote != "" {
-		err = handover.CheckFree(ctx, c.Project, o.Remote, item.Task.ID)
-	}
 	if err != nil {
 		return Outcome{}, err
 	}
 	plan.Target = target.Ref
 	base, err := baseOf(ctx, c.Project, target, o.Base)
+	if err == nil && o.Remote != "" {
+		err = handover.CheckStart(ctx, c.Project, o.Remote, item.Task.ID, target, base)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}

@@ -22,7 +22,7 @@ func (c *Controller) Bring(ctx context.Context, remote string, tasks []string, t
 	return nil
 }
 
-// keeper returns what keeps a session on its remote, or nil if it is not kept on one.
+// keeper returns the Keeper of a session, or nil if no remote keeps it.
 func (c *Controller) keeper(s *session.Session, task string, info event.Session) *handover.Keeper {
 	if info.Remote == "" {
 		return nil

@@ -39,7 +39,7 @@ type PullCheck struct {
 	Status string `json:"status"` // pending, passed or failed
 }
 
-// PullAnswer is the data of PullAnswered. coven does not try again what the host has refused.
+// PullAnswer is the data of PullAnswered. coven does not repeat an answer that the host has refused.
 type PullAnswer struct {
 	Comment string `json:"comment"` // its ID on the host
 	Text    string `json:"text"`

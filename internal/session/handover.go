@@ -12,7 +12,6 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/file/regularfile"
-	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // maxRecord limits the size of each file of a record that another machine gets, in bytes.
@@ -55,51 +54,19 @@ func ViewRecord(record map[string][]byte) (View, error) {
 	return v, err
 }
 
-// CheckRecord returns an error unless Import would create a session from the record of another machine. It changes nothing.
-func CheckRecord(root, id, task string, record map[string][]byte) error {
-	if !idPattern.MatchString(id) {
-		return fmt.Errorf("%q is not the ID of a session", id)
-	}
-	if err := makeDir(root, runDir); err != nil {
-		return fmt.Errorf("check the record of session %s: %w", id, err)
-	}
-	temp, err := os.MkdirTemp(filepath.Join(root, runDir), restoring)
-	if err != nil {
-		return fmt.Errorf("check the record of session %s: %w", id, err)
-	}
-	defer os.RemoveAll(temp) //nolint:errcheck // as in install
-	if err := fill(temp, id, task, record); err != nil {
-		return err
-	}
-	there, err := Load(filepath.Join(root, Dir, id))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && there.Task == task {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("session %s here is that of another task, %q", id, there.Task)
-}
-
-// idPattern matches the ID of a session, which is the name of its directory.
-var idPattern = lazyregexp.New(`^[0-9A-Za-z][0-9A-Za-z_-]{0,199}$`)
-
-// fill writes the files of a record to an empty directory, and checks them.
-func fill(dir, id, task string, record map[string][]byte) error {
-	for name, content := range record {
-		if !slices.Contains(recordFiles(), name) {
-			return fmt.Errorf("unknown file %q", name)
-		}
-		if err := regularfile.Replace(filepath.Join(dir, name), content, fileMode); err != nil {
-			return err
-		}
-	}
-	return checkRecord(dir, id, task)
-}
-
 // Import creates a session from the record of another machine. A session that exists is never changed.
 func Import(root, id, task string, record map[string][]byte, now func() time.Time) error {
-	return install(root, id, now, func(dir string) error { return fill(dir, id, task, record) })
+	return install(root, id, now, func(dir string) error {
+		for name, content := range record {
+			if !slices.Contains(recordFiles(), name) {
+				return fmt.Errorf("unknown file %q", name)
+			}
+			if err := regularfile.Replace(filepath.Join(dir, name), content, fileMode); err != nil {
+				return err
+			}
+		}
+		return checkRecord(dir, id, task)
+	})
 }
 
 // SetAsideAs moves the record of a session, which another machine has continued, to DamagedDir. It returns its path relative to

@@ -96,7 +96,7 @@ func Fetch(ctx context.Context, r *repo.Repo, name, taskID, tip string) (State, 
 	return Read(ctx, r, tip)
 }
 
-// FetchAll fetches the tips of the sessions of a remote, and reads them, by ref. It leaves out those that moved meanwhile. Those that cannot be read are in
+// FetchAll fetches the tips of the sessions of a remote, and reads them, by ref. It omits those that have moved since tips were listed. Those that cannot be read are in
 // damaged, by ref.
 func FetchAll(ctx context.Context, r *repo.Repo, name string, tips map[string]string) (states map[string]State, damaged map[string]error) {
 	var missing []string

@@ -42,7 +42,7 @@ const fanOut = 256
 // ErrNone means that a commit has no note.
 var ErrNone = exit.Sentinel(exit.Failed, "git fetch origin "+Ref+":"+Ref, "no receipt")
 
-// ErrMalformed means that what is stored as the note of a commit cannot be a receipt.
+// ErrMalformed means that the note of a commit cannot be a receipt.
 var ErrMalformed = errors.New("the note cannot be a receipt")
 
 // A Landed is a commit for which there may be a note.

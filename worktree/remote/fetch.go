@@ -55,7 +55,7 @@ var errNoUpstream = errors.New("there is no remote for it")
 // same name. branch may also be a remote-tracking ref. Of the user's refs, only the remote-tracking branch moves, as with git fetch. git never
 // prompts. If it fails or takes longer than timeout, the error is a *FetchError.
 func FetchUpstream(ctx context.Context, r *repo.Repo, branch string, timeout time.Duration) (Upstream, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	ctx, cancel := limited(ctx, timeout)
 	defer cancel()
 	found, err := fetchUpstream(ctx, r, branch)
 	if err != nil {
@@ -123,7 +123,7 @@ func FetchCommit(ctx context.Context, r *repo.Repo, remote, commit string, timeo
 	if !object.IsID(commit) { // a host said it
 		return fmt.Errorf("%q is not a commit", commit)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	ctx, cancel := limited(ctx, timeout)
 	defer cancel()
 	settings, err := r.Git().Configured(ctx, `^core\.sshcommand$`, false)
 	if err != nil {

@@ -69,7 +69,7 @@ func reason(err error) string {
 // which are tips that coven has pushed. Otherwise the error is an *OccupiedError. Other errors are a *PushError.
 // Hooks do not run: the checks have passed on the commit, and a pre-push hook would see another checkout. The contents of Git LFS are pushed, too.
 func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, known []string, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	ctx, cancel := limited(ctx, timeout)
 	defer cancel()
 	settings, err := r.Git().Configured(ctx, `^core\.sshcommand$`, false)
 	if err != nil {

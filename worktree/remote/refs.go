@@ -32,13 +32,18 @@ func (e *MovedError) NextCommand() string { return "git ls-remote " + e.Remote }
 
 // Refs returns the refs of a remote that match the patterns, by name, at most after timeout. A pattern is the end of a name, with wildcards as in git ls-remote.
 func Refs(ctx context.Context, r *repo.Repo, remote string, timeout time.Duration, patterns ...string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	ctx, cancel := limited(ctx, timeout)
 	defer cancel()
 	g, err := networkGit(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	return refs(ctx, g, remote, patterns...)
+}
+
+// limited returns a context that ends after timeout.
+func limited(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
 }
 
 func networkGit(ctx context.Context, r *repo.Repo) (git.Repo, error) {
@@ -66,7 +71,7 @@ func refs(ctx context.Context, g git.Repo, remote string, patterns ...string) (m
 // The error is a *MovedError if a ref has neither its Old nor its New. Other errors are a *PushError. If the answer of the remote is lost,
 // MoveRefs asks again.
 func MoveRefs(ctx context.Context, r *repo.Repo, remote string, timeout time.Duration, moves ...Move) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	ctx, cancel := limited(ctx, timeout)
 	defer cancel()
 	g, err := networkGit(ctx, r)
 	if err != nil {
@@ -104,7 +109,7 @@ func MoveRefs(ctx context.Context, r *repo.Repo, remote string, timeout time.Dur
 
 // Fetch fetches the objects of refs of a remote, at most for timeout. No ref moves.
 func Fetch(ctx context.Context, r *repo.Repo, remote string, timeout time.Duration, refs ...string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took longer than %s", timeout))
+	ctx, cancel := limited(ctx, timeout)
 	defer cancel()
 	g, err := networkGit(ctx, r)
 	if err != nil {

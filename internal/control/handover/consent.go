@@ -54,9 +54,16 @@ func stillAgreed(ctx context.Context, r *worktree.Repo, name, task string) error
 	return err
 }
 
-// CheckFree returns an error if a remote keeps a session of a task already. It ends one there that was rejected, or that ended here while the
-// remote did not answer.
-func CheckFree(ctx context.Context, p *project.Project, name, task string) error {
+// CheckStart returns an error if a remote keeps a session of a task already, or if the remote lacks the commit from which a new session would start: such
+// commits are not searched for secrets. It ends a session on the remote that was rejected, or that ended here while the remote did not answer.
+func CheckStart(ctx context.Context, p *project.Project, name, task string, target worktree.Target, base string) error {
+	in, err := remote.Contains(ctx, p.Repo, target.Tip, base)
+	if err == nil && !in {
+		err = exit.Usagef("git push "+shellword.Word(name)+" HEAD", "--base %.12s is not on %s, where the session would be kept", base, target.Branch)
+	}
+	if err != nil {
+		return err
+	}
 	tip, err := live.Tip(ctx, p.Repo, name, task)
 	if err != nil || tip == "" {
 		return unreachable(p, name, err)

@@ -1,8 +1,8 @@
 // Package handover keeps the record of a session on a remote, and takes over the sessions of other machines from there.
 //
 // See package live for the ref and the fence. A Keeper pushes the record of a running session whenever the session cannot lose
-// it: when it starts, at the end of each step, and when it stops. What a machine had not pushed when it was lost runs again on
-// the next one.
+// it: when it starts, at the end of each step, and when it stops. If a machine is lost in the
+// middle of a step, that step runs again on the next one.
 package handover
 
 import (

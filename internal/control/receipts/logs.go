@@ -47,19 +47,6 @@ func (r *Report) logs(dir string, s attestation.Statement, events []event.Event)
 	r.Add("logs", OK, "%d have the recorded hash%s", compared, skipped)
 }
 
-// isKept reports whether a remote kept the session, without its logs, so that another machine may have run a check.
-func isKept(events []event.Event) bool {
-	return len(events) > 0 && event.As[event.Session](events[0]).Remote != ""
-}
-
-func hasNoLog(dir string, c attestation.Check) bool {
-	f, err := session.ReadLog(dir, c.Step)
-	if err == nil {
-		_ = f.Close() // read only
-	}
-	return errors.Is(err, fs.ErrNotExist)
-}
-
 // ranElsewhere reports whether a check ran in the worktree of another session, together with the change of that session.
 func ranElsewhere(events []event.Event, c attestation.Check) bool {
 	ended, started := false, false

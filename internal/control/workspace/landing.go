@@ -280,7 +280,7 @@ func (s *Workspace) checkMessages(ctx context.Context, c event.Landing) error {
 	return &runner.RefusedError{Reason: fmt.Sprintf("the message of commit %.10s contains a secret; change it, or land with strategy squash", telling[0])}
 }
 
-// push returns what lands a change on the remote that keeps the session, or nil.
+// push returns the function that lands a change on the remote that keeps the session, or nil if none does.
 func (s *Workspace) push() func(ctx context.Context, l integrate.Landing) error {
 	if s.Keeper == nil {
 		return nil
