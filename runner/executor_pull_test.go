@@ -505,6 +505,26 @@ func TestPullTogether(t *testing.T) {
 	p.check(t, "ci: pull request #7: build failed on tip; ")
 }
 
+// A check that failed on one commit and passes on the next is not flaky, and one that fails on both runs again on each. A check without a run is not
+// another one with the same name.
+func TestPullNextCommit(t *testing.T) {
+	p := newPulling()
+	p.host.state.Checks = []forge.Check{checkOf("build", forge.Failed, true), checkOf("lint", forge.Failed, true)}
+	p.do(t)
+	p.called(t, "publish tip [] A title", "rerun build1", "rerun lint1")
+	p.workspace.tips, p.landing.candidate.Tip = []string{"tip2"}, "tip2"
+	p.host.state.Checks = []forge.Check{{ID: "build2", Name: "build", Status: forge.Passed, Required: true}, {ID: "lint2", Name: "lint", Status: forge.Failed, Required: true}}
+	p.do(t)
+	if p.called(t, "publish tip2 [tip] A title", "rerun lint2"); p.count(event.Warning) > 0 {
+		t.Error("it is called flaky")
+	}
+	_ = p.Append(event.Event{Type: event.PullSeen}, event.PullState{Head: "tip2", Checks: []event.PullCheck{{Name: "build", Head: "tip2", Status: "failed"}}})
+	p.host.state.Checks[1] = forge.Check{Name: "deploy", Status: forge.Pending, Required: true}
+	if p.do(t); p.count(event.Warning) != 1 {
+		t.Error("it is not called flaky")
+	}
+}
+
 // Each of two checks with one name runs again once, and is flaky by itself. A second run may have another ID. A run that an older coven recorded has none.
 func TestPullSameName(t *testing.T) {
 	named := func(id string, status forge.Status) forge.Check {
@@ -569,6 +589,7 @@ func TestPullAnswers(t *testing.T) {
 	ask := func(id string) {
 		p.host.state.Comments = append(p.host.state.Comments, pullrequest.Comment{Remote: id, ID: "c" + id, By: "@ann", Finding: reviewer.Finding{Severity: reviewer.Error, Message: "why?"}})
 		p.check(t, "revise: @ann asked for changes; ")
+		_ = p.Append(event.Event{Type: event.StepCompleted, Path: "land#1"}, event.Result{Summary: "Of another step"})
 		_ = p.Append(event.Event{Type: event.StepCompleted, Path: "revise@" + id + "/revise#1"}, event.Result{OK: true, Summary: "Answer " + id})
 		p.x, p.path = p.executor(), "revise@"+id+"/land#1"
 		p.x.Pulls = p.host
@@ -606,6 +627,9 @@ func TestPullDequeued(t *testing.T) {
 	p.host.state.Mergeable, p.host.state.State = forge.Clean, forge.Queued
 	p.check(t, "wait (merge): pull request #7 is in the merge queue (http://host/7); resume")
 	p.host.state.State = forge.Open
+	p.host.state.Mergeable = forge.Blocked
+	p.check(t, "wait (merge): pull request #7 is open (http://host/7); resume")
+	p.host.state.Mergeable = forge.Clean
 	const removed = "wait (merge): pull request #7 was removed from the merge queue (http://host/7); approve"
 	p.check(t, removed)
 	p.called(t, "publish tip [] A title")

@@ -100,6 +100,8 @@ func (c *Client) JSON(ctx context.Context, call Call, into any) (Answer, error) 
 		return Answer{}, c.unreachable(ctx, err)
 	case len(body) > maxAnswer:
 		return Answer{}, fmt.Errorf("an answer of %s has more than %d MB: %w", c.Base.Host, maxAnswer>>20, pluginerr.ErrTransient)
+	case strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") && answer.Status != http.StatusNotModified: // of a proxy, which did nothing
+		return Answer{}, fmt.Errorf("%s sent a page instead of JSON: %w", c.Base.Host, pluginerr.ErrTransient)
 	case into == nil || answer.Status == http.StatusNotModified || len(bytes.TrimSpace(body)) == 0 && answer.Status == http.StatusNoContent:
 		return answer, nil
 	}

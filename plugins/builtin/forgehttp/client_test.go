@@ -171,6 +171,9 @@ func TestAnswers(t *testing.T) {
 	if answer, err := api.JSON(t.Context(), Call{Path: "/known", ETag: `"e"`}, &got); err != nil || answer.Status != http.StatusNotModified {
 		t.Errorf("known: %+v %v", answer, err)
 	}
+	if _, err := api.JSON(t.Context(), Call{Method: http.MethodPost, Path: "/page"}, nil); !errors.Is(err, pluginerr.ErrTransient) {
+		t.Errorf("a page as the answer to a request whose answer is of no interest: %v", err)
+	}
 	if _, err := api.JSON(t.Context(), Call{Path: "/none"}, &got); err != nil {
 		t.Errorf("no content: %v", err)
 	}
