@@ -58,8 +58,8 @@ approve, and merge steps do not wait for a person's review.
 FIRST TRY counts the tasks that landed without a failed check, another round of a review,
 or a person's request. COST and TIME are medians; TIME is without waiting. The ranges are
 95% intervals, and are missing for less than 6 runs. BETTER and WORSE count the tasks that
-landed at the first try only with this workflow, or only in the recorded session. SAME counts the changes that are
-the recorded ones, and SAME FILES those to the same files.`,
+landed at the first try only with this workflow, or only in the recorded session. SAME counts the changes that
+equal the recorded ones, and SAME FILES those that touch the same files.`,
 		Example: `  coven grimoires backtest implement careful --budget usd=20
   coven grimoires backtest implement --prompt implement=shorter.md --budget usd=10 -n 10
   coven grimoires backtest implement --step fix --prompt fix-tests=new.md --budget usd=5
