@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/fleet"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -41,7 +43,16 @@ func (a *App) Controller(ctx context.Context) (*control.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return control.New(p)
+	return a.ControllerOf(p)
+}
+
+// ControllerOf returns a Controller of a project, which the caller closes. Workers run the sessions if the user's configuration says so.
+func (a *App) ControllerOf(p *project.Project) (*control.Controller, error) {
+	c, err := control.New(p)
+	if err == nil {
+		c.Fleet = fleet.On(p.Config.Run.On, p.Repo.Checkout, a.Self)
+	}
+	return c, err
 }
 
 // Watch shows the sessions of c on the terminal until stop is called.

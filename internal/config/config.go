@@ -71,6 +71,8 @@ type Run struct {
 	Collisions string `yaml:"collisions" oneof:"off|warn|tell|serialize" about:"predicted conflicts between tasks: warn shows them; tell also tells the agents; serialize also holds back ready tasks with the same touches: labels"`
 	// Remote is the remote that keeps sessions; empty to keep them on this machine only.
 	Remote string `yaml:"remote" about:"the git remote that keeps sessions, so that other machines can continue them: origin"`
+	// On is the address of the server whose workers run the sessions; empty to run them on this machine.
+	On string `yaml:"on" user:"true" about:"the server whose workers run the sessions that run.remote keeps: HOST:PORT"`
 }
 
 // Landing configures how changes land.

@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/agent/spawn"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/accounts"
+	"github.com/coven-run/coven/internal/control/fleet"
 	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/control/pulls"
 	"github.com/coven-run/coven/internal/control/reviewers"
@@ -46,6 +47,8 @@ type Controller struct {
 	Parking  func() (done func()) // optional; marks work that is saved after an interrupt, until done is called
 	Approver string               // recorded as the approver of each merge; empty to ask a person
 	Budget   *budget.Budget       // of all tasks together; nil means no limit
+	Fleet    *fleet.Fleet         // the workers of other machines, which run the sessions that a remote keeps; nil to run them here
+	Worker   bool                 // whether coven-worker started this process: the tracker is left to the machine that handed the session over
 	// Ask returns an error if plugins may not run before a session is resumed. It may ask the user to trust
 	// them. If it is nil, only trusted plugins run.
 	Ask func(context.Context, []plugins.Need) error
@@ -86,6 +89,7 @@ func (c *Controller) Settle() {
 // Close stops the plugins and releases the resources of running tasks.
 func (c *Controller) Close() {
 	c.Settle()
+	c.Fleet.Close()
 	if c.Runtime != nil {
 		c.Runtime.close()
 	}
@@ -165,6 +169,9 @@ func (c *Controller) messageTexts(ws *workspace.Workspace, t grimoires.Task) (su
 // work runs a session until it stops.
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
 	c.worked.Store(true)
+	if elsewhere, err := c.forFleet(ctx, s, item.Task.ID, info); elsewhere || err != nil {
+		return c.send(ctx, s, item, info, err)
+	}
 	c.warm(ctx, info.Provider)
 	ws := c.workspace(s, item.Task.ID, info)
 	subject, err := c.messageTexts(ws, plan.Task)
@@ -228,13 +235,18 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		}
 		return outcome, Advised(item.Task.ID, err)
 	}
+	c.ended(ctx, item, info, outcome)
+	return outcome, nil
+}
+
+// ended reports that a session has stopped running.
+func (c *Controller) ended(ctx context.Context, item project.Item, info event.Session, outcome Outcome) {
 	if c.Observer.Ended != nil {
 		c.Observer.Ended(outcome)
 	}
 	if !outcome.WaitsInChat(info) {
 		c.notifyEnded(ctx, item, outcome)
 	}
-	return outcome, nil
 }
 
 // observe notifies the observers of a session's subagents until stop is called.

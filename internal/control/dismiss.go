@@ -58,6 +58,9 @@ type CancelRequest struct {
 // coven is running is stopped first.
 func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, error) {
 	v, err := c.Project.Find(ctx, r.Task)
+	if err == nil {
+		v, err = c.recall(ctx, v)
+	}
 	if err == nil && v.Status == session.Running {
 		v, err = c.stop(ctx, v)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
@@ -52,6 +53,60 @@ func (c *Controller) sessionOf(ctx context.Context, task string, seen session.Vi
 		return v, err // the session may have changed since it was seen
 	}
 	return c.Project.Find(ctx, task)
+}
+
+// forFleet reports whether workers run a session from now on: there are some, a remote keeps the session, and it has not landed.
+func (c *Controller) forFleet(ctx context.Context, s *session.Session, task string, info event.Session) (bool, error) {
+	if c.Fleet == nil || info.Remote == "" {
+		return false, nil
+	}
+	if len(s.Journal.Of(event.SessionResumed)) == 0 {
+		return true, nil
+	}
+	commit, err := c.keeper(s, task, info).Landed(ctx, info.Target)
+	return commit == "", err
+}
+
+// send hands a session to the workers, and returns its outcome when it rests or is over. After an interrupt, the workers go on.
+func (c *Controller) send(ctx context.Context, s *session.Session, item project.Item, info event.Session, err error) (Outcome, error) {
+	task := item.Task.ID
+	if err == nil {
+		err = s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: event.WaitWorker, Detail: "the workers on " + c.Fleet.On + " run it"})
+	}
+	if err == nil {
+		err = c.keeper(s, task, info).Push(ctx)
+	}
+	if err = errors.Join(err, s.Close()); err == nil {
+		err = c.Fleet.Run(ctx, task, info.Remote)
+	}
+	if err == nil {
+		err = handover.Take(ctx, c.Project, info.Remote, task, false)
+	}
+	landed := errors.As(err, new(*handover.LandedError))
+	if err != nil && !landed && !errors.Is(err, ErrInterrupted) {
+		return Outcome{}, err
+	}
+	v, err := c.Project.Finder.OfTask(task)
+	if err == nil && landed {
+		return c.resume(ctx, v, budget.Amount{}, Switch{})
+	}
+	outcome := Outcome{Task: task, Session: v.ID, Status: v.Status, Reason: v.Reason, Detail: DetailOf(v), Next: NextOf(v), Summary: v.Summary, Commit: v.Commit}
+	c.ended(ctx, item, info, outcome)
+	return outcome, err
+}
+
+// recall stops a session that workers run, and brings it here.
+func (c *Controller) recall(ctx context.Context, v session.View) (session.View, error) {
+	if c.Fleet == nil || v.Info.Remote == "" || !v.Live() {
+		return v, nil
+	}
+	if err := c.Fleet.Recall(ctx, v.Task, v.Info.Remote); err != nil {
+		return v, err
+	}
+	if err := handover.Take(ctx, c.Project, v.Info.Remote, v.Task, true); err != nil {
+		return v, err
+	}
+	return c.Project.Find(ctx, v.Task)
 }
 
 // batch returns the sessions whose changes are checked together with the one of a session, or nil. A remote keeps the session of one task only in a push.

@@ -32,6 +32,7 @@ const (
 	WaitCI         WaitReason = "ci"         // checks of the pull request run on its host
 	WaitMerge      WaitReason = "merge"      // a person merges the pull request
 	WaitRemote     WaitReason = "remote"     // the remote that keeps the session cannot be reached, or refuses it
+	WaitWorker     WaitReason = "worker"     // a worker on another machine runs it, or will
 )
 
 // ErrorType is the kind of failure of a step. It is empty on success.

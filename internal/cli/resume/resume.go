@@ -30,6 +30,8 @@ type resumeOptions struct {
 	takeOver bool
 	yes      bool
 
+	worker bool
+
 	to control.Switch
 
 	unsandboxed bool
@@ -70,6 +72,7 @@ about the earlier work. It stays the provider of the task.`,
 	cmd.Flags().StringVar(&o.remote, "remote", "", "bring the session here that this git `REMOTE` keeps, if another machine has continued it")
 	cmd.Flags().BoolVar(&o.takeOver, "take-over", false, "with --remote: also if another machine seems to run the session, because that machine is gone")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --remote: do not ask whether the remote may keep sessions")
+	cmd.Flags().BoolVar(&o.worker, "worker", false, "with --remote, for coven-worker: take the session over in any case, leave the tracker alone, and print the state as JSON")
 	switchFlags(a, cmd, &o.to)
 	cli.UnsandboxedFlag(cmd, &o.unsandboxed)
 	cli.Once(cmd, "budget", "jobs")
@@ -93,6 +96,9 @@ func (o *resumeOptions) run(ctx context.Context) error {
 	}
 	if err := c.CheckSwitch(ctx, o.to); err != nil {
 		return err
+	}
+	if o.worker {
+		return o.forWorker(ctx, c)
 	}
 	if err := o.bring(ctx, c); err != nil {
 		return err

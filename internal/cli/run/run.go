@@ -42,6 +42,7 @@ type runOptions struct {
 	unsandboxed bool
 	pull        bool
 	remote      string
+	on          string
 }
 
 // NewRun returns the command coven run.
@@ -83,6 +84,7 @@ Ctrl-C twice: stop at once.`,
 	f.StringVar(&o.model, "model", "", "the `NAME` of the agents' model (default sonnet; others: their own)")
 	f.BoolVar(&o.pull, "pr", false, "land with pull requests on the host of the repository")
 	f.StringVar(&o.remote, "remote", "", "keep sessions on this git `REMOTE`, where other machines can continue them (default: the setting run.remote)")
+	f.StringVar(&o.on, "on", "", "let the workers on the server `HOST:PORT` run the tasks (default: the setting run.on)")
 	f.StringVar(&o.onto, "onto", "", "the `BRANCH` to land on (default: the one checked out)")
 	f.StringVar(&o.base, "base", "", "the `REF` to start from (default: the target's tip)")
 	f.StringVar(&o.budget, "budget", "", "`KEY=AMOUNT` for all tasks together: usd, tokens, turns, wall (default: the setting run.budget)")
@@ -109,7 +111,10 @@ func (o *runOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.remote = cmp.Or(o.remote, p.Config.Run.Remote)
+	o.remote, o.on = cmp.Or(o.remote, p.Config.Run.Remote), cmp.Or(o.on, p.Config.Run.On)
+	if o.on != "" && o.remote == "" {
+		return exit.Usagef("coven run --help", "--on needs --remote: the workers get the sessions from a git remote")
+	}
 	branch, err := control.TargetBranch(ctx, p, o.onto)
 	if err != nil {
 		return err
@@ -157,7 +162,8 @@ func (o *runOptions) start(ctx context.Context, p *project.Project, branch strin
 	if ok, err := o.consent(ctx, p, todo, limit); err != nil || !ok {
 		return err
 	}
-	c, err := control.New(p)
+	p.Config.Run.On = o.on
+	c, err := o.app.ControllerOf(p)
 	if err != nil {
 		return err
 	}

@@ -1,24 +1,42 @@
 package setup
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 )
 
 // NewVersion returns the command coven version.
 func NewVersion(a *cli.App) *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use: "version", Short: "Print the version of coven", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.Printf("%s\n", VersionText(a))
+			if !asJSON {
+				return a.Printf("%s\n", VersionText(a))
+			}
+			line, err := json.Marshal(version{Version: a.Version, Plans: []int{grimoires.PlanVersion}})
+			if err != nil {
+				return err
+			}
+			return a.Printf("%s\n", line)
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// version is the output of coven version --json.
+type version struct {
+	Version string `json:"version"`
+	Plans   []int  `json:"plans"` // versions of plans whose sessions this coven can continue
 }
 
 // VersionText returns the version of coven, in one line.

@@ -70,6 +70,9 @@ func (k *Keeper) recorded(t event.Type) error {
 	return nil
 }
 
+// Push pushes the record, even if no step has ended.
+func (k *Keeper) Push(ctx context.Context) error { return k.push(ctx) }
+
 // push pushes the record. The error is a *TakenError if another machine has the session, and otherwise a *runner.Wait or a *runner.RefusedError.
 func (k *Keeper) push(ctx context.Context) error {
 	k.mu.Lock()

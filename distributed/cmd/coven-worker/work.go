@@ -1,0 +1,211 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/coven-run/coven/distributed/connect"
+	"github.com/coven-run/coven/distributed/machine"
+	"github.com/coven-run/coven/distributed/session"
+)
+
+// work is the command that runs sessions.
+type work struct {
+	on     *string
+	jobs   int
+	labels []string
+	name   string
+	dir    string
+	remote string
+	coven  string
+	drain  time.Duration
+}
+
+func (w *work) flags(f *pflag.FlagSet) {
+	f.IntVarP(&w.jobs, "jobs", "j", 2, "run `N` sessions at once")
+	f.StringArrayVar(&w.labels, "label", nil, "also run sessions that need a machine with this `LABEL`; may be repeated")
+	f.StringVar(&w.name, "name", "", "the `NAME` of this machine in lists (default: its host name)")
+	f.StringVar(&w.dir, "repository", ".", "the `DIRECTORY` of the clone")
+	f.StringVar(&w.remote, "remote", "origin", "the git `REMOTE` that keeps the sessions")
+	f.StringVar(&w.coven, "coven", "", "the `PATH` of coven (default: beside this program, else in the PATH)")
+	f.DurationVar(&w.drain, "drain", 10*time.Minute, "how long to wait for the running sessions after the first Ctrl-C, as a `DURATION`")
+}
+
+// grace is the time for a session to stop after it was interrupted.
+const grace = 30 * time.Second
+
+// run runs sessions until it is interrupted.
+func (w *work) run(ctx context.Context) error {
+	if w.jobs < 1 || w.jobs > 64 {
+		return usageError{fmt.Errorf("-j %d is not between 1 and 64", w.jobs)}
+	}
+	m, plans, err := w.machine(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := w.dial(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	drained := make(chan struct{})
+	workers, err := w.start(c, m, plans)
+	if err != nil {
+		return err
+	}
+	m.Log("%s serves %s on %s, %d at once", m.Name, m.Repository, *w.on, w.jobs)
+	<-ctx.Done()
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	m.Log("taking nothing new; waiting for the running sessions, at most %s; once more to interrupt them", w.drain)
+	go func() {
+		var all sync.WaitGroup
+		for _, one := range workers {
+			all.Go(one.Stop)
+		}
+		all.Wait()
+		close(drained)
+	}()
+	select {
+	case <-drained:
+		return nil
+	case <-again:
+	case <-time.After(w.drain):
+	}
+	close(m.Park)
+	<-drained
+	return nil
+}
+
+// machine returns this machine, and the versions of plans that its coven supports.
+func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
+	m := &machine.Machine{Remote: w.remote, Grace: grace, Park: make(chan struct{}), Log: logf}
+	var err error
+	if m.Dir, err = filepath.Abs(w.dir); err != nil {
+		return nil, nil, err
+	}
+	if m.Coven, err = findCoven(w.coven); err != nil {
+		return nil, nil, err
+	}
+	if m.Repository, err = repository(ctx, m.Dir, w.remote); err != nil {
+		return nil, nil, err
+	}
+	host, err := os.Hostname()
+	if m.Name = cmp.Or(w.name, host); m.Name == "" {
+		return nil, nil, err
+	}
+	text, err := output(ctx, m.Dir, m.Coven, "version", "--json")
+	if err != nil {
+		return nil, nil, err
+	}
+	var version struct {
+		Plans []int `json:"plans"`
+	}
+	if err := json.Unmarshal([]byte(text), &version); err != nil || len(version.Plans) == 0 {
+		return nil, nil, fmt.Errorf("%s is too old for this program: it names no versions of plans", m.Coven)
+	}
+	return m, version.Plans, nil
+}
+
+// dial connects to the server, as soon as it answers.
+func (w *work) dial(ctx context.Context, m *machine.Machine) (client.Client, error) {
+	for told := false; ; told = true {
+		c, err := connect.Dial(ctx, *w.on, m.Name)
+		if err == nil || ctx.Err() != nil || !connect.IsAway(err) {
+			return c, err
+		}
+		if !told {
+			m.Log("%s does not answer; trying again: %v", *w.on, err)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// start starts a worker for each queue of the machine. They share the places for sessions.
+func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker.Worker, error) {
+	places, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumWorkflowSlots: 100, NumActivitySlots: w.jobs, NumLocalActivitySlots: 1, NumNexusSlots: 1})
+	if err != nil {
+		return nil, err
+	}
+	var all []worker.Worker
+	add := func(queue string, workflows bool) error {
+		one := worker.New(c, queue, worker.Options{
+			Tuner: places, DisableWorkflowWorker: !workflows, WorkerStopTimeout: w.drain + 2*grace,
+			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second, Identity: m.Name,
+		})
+		if workflows {
+			one.RegisterWorkflowWithOptions(session.Run, workflow.RegisterOptions{Name: session.Name})
+		}
+		one.RegisterActivity(m)
+		all = append(all, one)
+		return one.Start()
+	}
+	for _, plan := range plans {
+		if err := add(session.Queue(m.Repository, plan, ""), true); err != nil {
+			return all, err
+		}
+		if err := add(session.OwnQueue(m.Repository, plan, m.Name), false); err != nil {
+			return all, err
+		}
+		for _, label := range w.labels {
+			if err := add(session.Queue(m.Repository, plan, label), false); err != nil {
+				return all, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// findCoven returns the path of coven.
+func findCoven(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	if self, err := os.Executable(); err == nil {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), "coven")); err == nil {
+			return path, nil
+		}
+	}
+	return exec.LookPath("coven")
+}
+
+// repository returns OWNER/NAME of a remote of the clone in dir: the last two parts of its address. All clones of a repository have the same.
+func repository(ctx context.Context, dir, remote string) (string, error) {
+	if strings.HasPrefix(remote, "-") {
+		return "", usageError{fmt.Errorf("%q is not the name of a remote", remote)}
+	}
+	url, err := output(ctx, dir, "git", "remote", "get-url", remote)
+	if err != nil {
+		return "", err
+	}
+	parts := strings.FieldsFunc(strings.TrimSuffix(strings.TrimRight(url, "/"), ".git"), func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
+	return strings.Join(parts[max(0, len(parts)-2):], "/"), nil
+}
+
+// logf prints a line with the time.
+func logf(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

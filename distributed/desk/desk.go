@@ -1,0 +1,153 @@
+// Package desk hands sessions to workers, for the coven of a person. See package internal/control/fleet of coven for the other side.
+//
+// Requests and replies are lines of JSON. A request to run a session starts its workflow, or wakes it; the reply comes when no machine runs the session and only
+// a person can continue it. If the server does not answer, requests wait for it.
+package desk
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/coven-run/coven/distributed/connect"
+	"github.com/coven-run/coven/distributed/session"
+)
+
+// Request is a line that coven writes.
+type Request struct {
+	Number int    `json:"number"`
+	Op     string `json:"op"` // run or recall
+	Task   string `json:"task"`
+	Remote string `json:"remote"` // name of the git remote
+	Ref    string `json:"ref"`
+	Plan   int    `json:"plan"`
+	Label  string `json:"label"`
+}
+
+// Reply is the line that answers a request.
+type Reply struct {
+	Number int    `json:"number"`
+	Error  string `json:"error,omitempty"`
+}
+
+// A Desk serves one coven.
+type Desk struct {
+	Client     client.Client
+	Repository func(remote string) (string, error) // OWNER/NAME of a git remote
+	Heartbeat  time.Duration
+
+	mu  sync.Mutex // of the output
+	out io.Writer
+}
+
+// Serve answers requests until the input ends.
+func (d *Desk) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+	d.out = out
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := bufio.NewScanner(in)
+	for lines.Scan() {
+		var r Request
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			return fmt.Errorf("a request is no JSON: %w", err)
+		}
+		go d.answer(ctx, r)
+	}
+	return lines.Err()
+}
+
+// answer answers one request.
+func (d *Desk) answer(ctx context.Context, r Request) {
+	reply := Reply{Number: r.Number}
+	if err := d.do(ctx, r); err != nil {
+		reply.Error = err.Error()
+	}
+	line, err := json.Marshal(reply)
+	if err != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, _ = d.out.Write(append(line, '\n')) // without a reader, coven is gone
+}
+
+func (d *Desk) do(ctx context.Context, r Request) error {
+	repository, err := d.Repository(r.Remote)
+	if err != nil {
+		return err
+	}
+	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Label: r.Label, Heartbeat: d.Heartbeat}
+	switch r.Op {
+	case "run":
+		return d.run(ctx, t)
+	case "recall":
+		return d.recall(ctx, t)
+	}
+	return fmt.Errorf("%q is not a request", r.Op)
+}
+
+// run starts or wakes a session, and waits until it rests or is over.
+func (d *Desk) run(ctx context.Context, t session.Task) error {
+	options := client.StartWorkflowOptions{
+		ID: t.ID(), TaskQueue: session.Queue(t.Repository, t.Plan, ""),
+		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+	}
+	if err := again(ctx, func() error {
+		_, err := d.Client.SignalWithStartWorkflow(ctx, t.ID(), session.Wake, nil, options, session.Name, t)
+		return err
+	}); err != nil {
+		return err
+	}
+	return again(ctx, func() error {
+		update, err := d.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+			WorkflowID: t.ID(), UpdateName: session.Settle, WaitForStage: client.WorkflowUpdateStageAccepted,
+		})
+		if err == nil {
+			err = update.Get(ctx, nil)
+		}
+		if errors.As(err, new(*serviceerror.NotFound)) {
+			return nil // it is over
+		}
+		return err
+	})
+}
+
+// recall stops a session, and waits until no machine runs it.
+func (d *Desk) recall(ctx context.Context, t session.Task) error {
+	err := again(ctx, func() error { return d.Client.CancelWorkflow(ctx, t.ID(), "") })
+	if err == nil {
+		err = d.Client.GetWorkflow(ctx, t.ID(), "").Get(ctx, nil)
+	}
+	if errors.As(err, new(*serviceerror.NotFound)) || temporal.IsCanceledError(err) {
+		return nil
+	}
+	return err
+}
+
+// pause is the time between attempts to reach the server.
+const pause = time.Second
+
+// again repeats do while the server does not answer.
+func again(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if ctx.Err() != nil || !connect.IsAway(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,122 @@
+// Package machine runs stretches of sessions on this machine, with the program coven in a clone of the repository.
+//
+// coven keeps the session on the git remote, and only the machine that can move its ref there goes on: a machine that was cut off or asleep is
+// refused. So nothing here must be exact: if a heartbeat is late, two machines may work on a session for a while, and one of them lands it.
+package machine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/coven-run/coven/distributed/session"
+)
+
+// A Machine runs sessions of one repository.
+type Machine struct {
+	Name       string
+	Repository string        // OWNER/NAME
+	Dir        string        // clone
+	Remote     string        // name of the remote that keeps the sessions
+	Coven      string        // program
+	Grace      time.Duration // for a session to stop after it was interrupted; then its processes are killed
+	Park       chan struct{} // closed to interrupt all sessions, which other machines then continue
+	Log        func(format string, args ...any)
+}
+
+// Stretch is the activity of package session.
+func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, error) {
+	if t.Repository != m.Repository { // it has a queue of its own
+		return session.Stop{}, fmt.Errorf("this machine does not serve %s", t.Repository)
+	}
+	begun := time.Now()
+	m.Log("%s: begin", t.Task)
+	s, err := m.stretch(ctx, t)
+	switch s.Machine = m.Name; {
+	case err != nil:
+		m.Log("%s: %v", t.Task, err)
+	case s.Over:
+		m.Log("%s: over after %s", t.Task, time.Since(begun).Round(time.Millisecond))
+	default:
+		m.Log("%s: %s %s after %s", t.Task, s.Status, s.Reason, time.Since(begun).Round(time.Millisecond))
+	}
+	return s, err
+}
+
+func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, error) {
+	cmd := exec.Command(m.Coven, "resume", "--remote", m.Remote, "--worker", "--", t.Task) //nolint:gosec,noctx // it is coven; see wait
+	output := &bytes.Buffer{}
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = m.Dir, environ(), output, output, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return session.Stop{}, err
+	}
+	err := m.wait(ctx, cmd, t.Heartbeat)
+	if ctx.Err() != nil {
+		return session.Stop{}, ctx.Err()
+	}
+	return parse(output.String(), err)
+}
+
+// wait waits for a coven to end, and reports to the server that it runs. It interrupts the coven if the session was recalled, or moved to
+// another machine, or is to be parked.
+func (m *Machine) wait(ctx context.Context, cmd *exec.Cmd, heartbeat time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	beat := time.NewTicker(max(heartbeat/4, time.Millisecond))
+	defer beat.Stop()
+	done, park, kill := ctx.Done(), m.Park, (<-chan time.Time)(nil)
+	stop := func() {
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		kill, done, park = time.After(m.Grace), nil, nil
+	}
+	for {
+		activity.RecordHeartbeat(ctx)
+		select {
+		case err := <-ended:
+			return err
+		case <-beat.C:
+		case <-done:
+			stop()
+		case <-park:
+			stop()
+		case <-kill:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// parse reads how a stretch ended from the last line that coven printed.
+func parse(output string, ended error) (s session.Stop, err error) {
+	output = strings.TrimSpace(output)
+	last := output[strings.LastIndexByte(output, '\n')+1:]
+	if json.Unmarshal([]byte(last), &s) == nil && (s.Over || s.Status != "") {
+		return s, nil
+	}
+	if lines := strings.Split(output, "\n"); len(lines) > 1 && strings.HasPrefix(last, "  next: ") {
+		last = lines[len(lines)-2]
+	}
+	if ended == nil {
+		ended = errors.New("it printed no state")
+	}
+	return s, fmt.Errorf("coven resume: %w: %.300s", ended, last)
+}
+
+// environ returns the environment of coven: that of this process, without the connection to the server.
+func environ() []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "TEMPORAL_") {
+			env = append(env, v)
+		}
+	}
+	return env
+}

@@ -1,0 +1,195 @@
+// Package session is the workflow of a session that workers run: it decides when a machine runs the session, and when it waits.
+//
+// The unit of work is a stretch: from the moment a machine takes the session over until it waits, blocks, fails or is over. The record of the
+// session is on a git remote, which is also the fence: see the package live of coven. The server only learns names and hashes. If it loses
+// its state, sessions are started again from the remote, and nothing is lost.
+package session
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+)
+
+// Names of the workflow, its messages and its activity.
+const (
+	Name    = "Session"
+	Wake    = "wake"   // signal: the record on the remote has changed
+	Settle  = "settle" // update: returns the Stop when no machine runs the session and only a person can continue it
+	Stretch = "Stretch"
+)
+
+// Task is a task whose session a git remote keeps.
+type Task struct {
+	Repository string        `json:"repository"` // OWNER/NAME
+	Task       string        `json:"task"`
+	Ref        string        `json:"ref"`             // of the session on the remote
+	Plan       int           `json:"plan"`            // version of plans
+	Label      string        `json:"label,omitempty"` // of the machines that may run it; empty for all
+	Heartbeat  time.Duration `json:"heartbeat"`       // a machine that is silent for so long is lost
+}
+
+// ID returns the ID of the workflow of a task.
+func (t Task) ID() string { return t.Repository + "/" + t.Task }
+
+// Queue returns the task queue of the machines that can run sessions of a repository whose plans have a version. Those with a label have a
+// queue of their own.
+func Queue(repository string, plan int, label string) string {
+	name := "coven/" + repository + "/plan-" + strconv.Itoa(plan)
+	if label != "" {
+		name += "/" + label
+	}
+	return name
+}
+
+// OwnQueue returns the task queue of one machine.
+func OwnQueue(repository string, plan int, machine string) string {
+	return Queue(repository, plan, "") + "@" + machine
+}
+
+// Stop says how a stretch ended, as coven resume --worker prints it.
+type Stop struct {
+	Status  string    `json:"status,omitempty"`
+	Reason  string    `json:"reason,omitempty"` // of status waiting
+	Until   time.Time `json:"until,omitzero"`   // before which resuming is useless
+	Over    bool      `json:"over,omitempty"`   // whether the remote no longer keeps the session
+	Machine string    `json:"machine,omitempty"`
+}
+
+// Pauses.
+const (
+	ownTime    = time.Minute      // the machine that has the worktree may take the session first
+	firstPause = time.Second      // after a machine could not run coven; it doubles
+	lastPause  = 5 * time.Minute  // the longest of these, and the pause between looks at what changes by itself
+	awayPause  = 15 * time.Second // while the remote does not answer
+	longest    = 30 * 24 * time.Hour
+)
+
+// Run is the workflow.
+func Run(ctx workflow.Context, t Task) (Stop, error) {
+	r := &run{Task: t, wake: workflow.GetSignalChannel(ctx, Wake)}
+	if err := workflow.SetUpdateHandler(ctx, Settle, r.settle); err != nil {
+		return Stop{}, err
+	}
+	for !r.stop.Over {
+		if err := r.stretch(ctx); err != nil {
+			return r.stop, r.end(ctx, err)
+		}
+		if r.stop.Over {
+			break
+		}
+		if err := r.rest(ctx); err != nil {
+			return r.stop, r.end(ctx, err)
+		}
+		if workflow.GetInfo(ctx).GetContinueAsNewSuggested() && workflow.AllHandlersFinished(ctx) {
+			return r.stop, workflow.NewContinueAsNewError(ctx, Name, t)
+		}
+	}
+	return r.stop, r.end(ctx, nil)
+}
+
+// run is one execution of the workflow.
+type run struct {
+	Task
+	wake    workflow.ReceiveChannel
+	stop    Stop // of the last stretch
+	begun   bool // a machine has run the session
+	resting bool // only a person can continue it
+	ended   bool
+}
+
+// settle implements the update.
+func (r *run) settle(ctx workflow.Context) (Stop, error) {
+	err := workflow.Await(ctx, func() bool { return r.ended || r.resting && r.wake.Len() == 0 })
+	return r.stop, err
+}
+
+// end lets the updates return.
+func (r *run) end(ctx workflow.Context, err error) error {
+	r.ended = true
+	ctx, cancel := workflow.NewDisconnectedContext(ctx) // after a recall
+	defer cancel()
+	return errors.Join(err, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }))
+}
+
+// stretch lets machines run the session until one of them reports how it stopped. The server does not repeat an activity, since a repetition
+// would queue behind new sessions.
+func (r *run) stretch(ctx workflow.Context) error {
+	pause := firstPause
+	for own := r.stop.Machine != ""; ; own = false {
+		for r.wake.ReceiveAsync(nil) { // this stretch sees all changes so far
+		}
+		r.show(ctx, "running", "")
+		err := workflow.ExecuteActivity(r.on(ctx, own), Stretch, r.Task).Get(ctx, &r.stop)
+		if err == nil && r.stop.Status != "interrupted" {
+			r.begun = true
+			return nil
+		}
+		late := (*temporal.TimeoutError)(nil)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err() // recalled
+		case own && errors.As(err, &late): // that machine is busy or gone
+			continue
+		}
+		r.begun, r.stop.Machine = true, ""
+		if errors.As(err, &late) { // another machine continues at once
+			continue
+		}
+		if err == nil { // that machine is being drained
+			pause = firstPause
+		}
+		if err := workflow.Sleep(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// on returns a context for a stretch: on the machine that ran the last one, or on any. Sessions that have begun go before new ones.
+func (r *run) on(ctx workflow.Context, own bool) workflow.Context {
+	options := workflow.ActivityOptions{
+		TaskQueue: Queue(r.Repository, r.Plan, r.Label), StartToCloseTimeout: longest, HeartbeatTimeout: r.Heartbeat, WaitForCancellation: true,
+		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+	}
+	if own {
+		options.TaskQueue, options.ScheduleToStartTimeout = OwnQueue(r.Repository, r.Plan, r.stop.Machine), ownTime
+	}
+	if r.begun {
+		options.Priority = temporal.Priority{PriorityKey: 1}
+	}
+	return workflow.WithActivityOptions(ctx, options)
+}
+
+// rest waits until the session can continue: for a person, or for the time that its limit, its remote or the host of its pull request needs.
+func (r *run) rest(ctx workflow.Context) error {
+	r.show(ctx, r.stop.Status, r.stop.Reason)
+	pause := time.Duration(0)
+	switch {
+	case r.stop.Status != "waiting":
+	case r.stop.Reason == "remote":
+		pause = awayPause
+	case slices.Contains([]string{"limit", "ci", "merge", "dependency", "checkout"}, r.stop.Reason):
+		pause = max(lastPause, r.stop.Until.Sub(workflow.Now(ctx)))
+	}
+	r.resting = pause == 0
+	next := workflow.NewSelector(ctx).AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
+	next.AddReceive(r.wake, func(wake workflow.ReceiveChannel, _ bool) { wake.ReceiveAsync(nil) })
+	timing, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	if pause > 0 {
+		next.AddFuture(workflow.NewTimer(timing, pause), func(workflow.Future) {})
+	}
+	next.Select(ctx)
+	r.resting = false
+	return ctx.Err()
+}
+
+// show sets the memo, which lists of sessions show.
+func (r *run) show(ctx workflow.Context, status, reason string) {
+	_ = workflow.UpsertMemo(ctx, map[string]any{"status": status, "reason": reason, "machine": r.stop.Machine}) // lists only
+}

@@ -1,0 +1,82 @@
+package resume
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/handover"
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/terminal"
+)
+
+// stretch is the result of coven resume --worker, which coven-worker reads: how a session stopped.
+type stretch struct {
+	Status event.Status     `json:"status,omitempty"`
+	Reason event.WaitReason `json:"reason,omitempty"`
+	Until  time.Time        `json:"until,omitzero"` // before which resuming is useless
+	Over   bool             `json:"over,omitempty"` // whether the remote no longer keeps the session
+}
+
+// forWorker continues one session for coven-worker. Its exit code is that of the session, if the result was printed.
+func (o *resumeOptions) forWorker(ctx context.Context, c *control.Controller) error {
+	if len(o.tasks) != 1 || o.remote == "" {
+		return exit.Usagef("coven help resume", "--worker needs --remote and one task")
+	}
+	task := o.tasks[0]
+	c.Worker, c.Fleet = true, nil
+	stop := o.app.Watch(c, false, terminal.TaskLines)
+	err := o.take(ctx, c, task)
+	if err == nil {
+		_, err = c.Resume(ctx, control.ResumeRequest{Task: task})
+	}
+	stop() // the result is the last line
+	ended, none, refused := (*handover.EndedError)(nil), (*project.NoSessionError)(nil), (*control.StateError)(nil)
+	switch {
+	case errors.As(err, &ended):
+		_, err := c.Cancel(ctx, control.CancelRequest{Task: task, Ignored: control.IgnoredFiles{Store: true}})
+		return errors.Join(err, o.print(stretch{Over: true}))
+	case errors.As(err, &none):
+		return o.print(stretch{Over: true})
+	case err != nil && !errors.As(err, &refused) && !errors.Is(err, control.ErrInterrupted):
+		return err
+	}
+	return o.report(ctx, c, task)
+}
+
+// take takes a session over, whoever has it.
+func (o *resumeOptions) take(ctx context.Context, c *control.Controller, task string) error {
+	if err := o.app.KeepOn(ctx, c.Project, o.remote, true, ""); err != nil {
+		return err
+	}
+	err := c.Bring(ctx, o.remote, []string{task}, true)
+	if errors.As(err, new(*handover.LandedError)) {
+		return nil // it completes
+	}
+	return err
+}
+
+// report prints how a session stopped.
+func (o *resumeOptions) report(ctx context.Context, c *control.Controller, task string) error {
+	v, err := c.Project.Finder.OfTask(task)
+	if err != nil {
+		return err
+	}
+	kept, err := handover.Kept(context.WithoutCancel(ctx), c.Project, task)
+	if err != nil {
+		return err
+	}
+	return o.print(stretch{Status: v.Status, Reason: v.Reason, Until: v.Until, Over: !kept})
+}
+
+func (o *resumeOptions) print(s stretch) error {
+	line, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return o.app.Printf("%s\n", line)
+}
