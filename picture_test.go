@@ -83,7 +83,7 @@ var boxes = []box{
 }
 
 // undrawn lists packages that no part of coven imports: fakes, examples and tools.
-var undrawn = []string{"examples/*", "examples/plugins/*", "internal/fake/...", "internal/manual", "internal/manual/man", "internal/manual/site", "internal/testrun"}
+var undrawn = []string{"distributed/...", "examples/*", "examples/plugins/*", "internal/fake/...", "internal/manual", "internal/manual/man", "internal/manual/site", "internal/testrun"}
 
 func TestPicture(t *testing.T) {
 	text, err := os.ReadFile(picturePage)

@@ -147,7 +147,7 @@ func TestOwnLimits(t *testing.T) {
 	c, from := limits(own, high)
 	got := []any{c.Budget, c.BudgetPerDay, c.Run, c.Queue.MaxConcurrent, c.Queue.ProviderLimits["mine"], c.Queue.ProviderLimits["other"], c.Timeouts.Idle, c.Limits}
 	want := []any{
-		budget.Amount{USD: 5, Turns: 10, Wall: 9 * time.Hour}, BudgetPerDay{USD: 20, Tokens: 9}, Run{2, budget.Amount{USD: 20, Tokens: 9}, "warn", ""}, 2, 2, 9, time.Minute, Limits{time.Hour, 4},
+		budget.Amount{USD: 5, Turns: 10, Wall: 9 * time.Hour}, BudgetPerDay{USD: 20, Tokens: 9}, Run{2, budget.Amount{USD: 20, Tokens: 9}, "warn", "", ""}, 2, 2, 9, time.Minute, Limits{time.Hour, 4},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

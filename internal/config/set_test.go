@@ -133,7 +133,7 @@ func TestSetRefuses(t *testing.T) {
 		"empty":             {"", "budget", []string{""}, false, "'' is not a value of budget", "coven config explain budget"},
 		"a word":            {"", "tracker", []string{"linear"}, false, `tracker: "linear" is not one of auto, bd, br, jsonl`, "coven config explain tracker"},
 		"an unknown key":    {"", "chekcs", []string{"a"}, false, `unknown key "chekcs" (did you mean "checks"?)`, "coven config list"},
-		"a section":         {"", "run", []string{"{max_tasks: 2}"}, false, "run is a section, not a key (its keys: run.max_tasks, run.budget, run.collisions, run.remote)", "coven config list"},
+		"a section":         {"", "run", []string{"{max_tasks: 2}"}, false, "run is a section, not a key (its keys: run.max_tasks, run.budget, run.collisions, run.remote, run.on)", "coven config list"},
 		"without a section": {"", "max_tasks", []string{"2"}, false, `unknown key "max_tasks" (did you mean "run.max_tasks"?)`, "coven config list"},
 		"the end of a key":  {"", "model", []string{"opus"}, false, `unknown key "model" (did you mean "default_model"?)`, "coven config list"},
 		"the user's":        {"", "allow_ungated", []string{"true"}, false, "allow_ungated is allowed only in your own file", "coven config set --user allow_ungated true"},

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/coven-run/coven/internal/control/hooks"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task/holder"
-	"github.com/coven-run/coven/internal/telemetry/notify"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/runner"
 	"github.com/coven-run/coven/worktree"
@@ -137,7 +137,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	if err := errors.Join(s.Append(event.Event{Type: end}, ended), kept.End(ctx), s.Close()); err != nil {
 		return done, err
 	}
-	c.runHooks(ctx, notify.Notification{
+	c.runHooks(ctx, hooks.Notification{
 		Task: v.Task, Title: v.Info.Query, State: strings.TrimPrefix(string(end), "session."), Detail: why, Session: v.ID,
 		Next: "coven run " + shellword.Word(v.Task),
 	})

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/coven-run/coven/internal/config"
+	"github.com/coven-run/coven/internal/control/hooks"
 	trackers "github.com/coven-run/coven/internal/control/tracker"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/task"
-	"github.com/coven-run/coven/internal/telemetry/notify"
 )
 
 // Trackers and notify commands receive no secrets.
@@ -36,7 +36,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	p := &project.Project{Env: &project.Environment{Environ: os.Environ}, Hide: hide}
 	p.Config = config.Config{Notify: []config.Notice{{Command: "cat > " + dir + "/notification; env >> " + dir + "/notification"}}}
 	c := &Controller{Project: p, Observer: Observer{Notice: func(n Notice) { t.Errorf("notify: %s", n.Text) }}}
-	c.runHooks(t.Context(), notify.Notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
+	c.runHooks(t.Context(), hooks.Notification{State: "blocked", Title: value, Detail: "x " + value, Next: "y " + value})
 	for _, name := range []string{"issues.jsonl", "notification"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

@@ -63,6 +63,7 @@ func sessionStates() map[string]sessionState {
 		"waiting (ci)":         waitingState(event.WaitCI),
 		"waiting (merge)":      waitingState(event.WaitMerge),
 		"waiting (remote)":     waitingState(event.WaitRemote),
+		"waiting (worker)":     waitingState(event.WaitWorker),
 		"waiting (message)": {last: event.SessionWaiting, data: event.Waiting{Reason: event.WaitMessage, Next: "coven chat --session t"}, want: map[control.Operation]string{
 			control.OpRun: "", control.OpResume: "StateError 3 coven chat --session t", control.OpRetry: "", control.OpApprove: why, control.OpRevise: why,
 			control.OpReject: "", control.OpCancel: "", control.OpRevert: "", control.OpMessage: whyPerson,

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/handover"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
@@ -16,10 +15,10 @@ import (
 
 // stretch is the result of coven resume --worker, which coven-worker reads: how a session stopped.
 type stretch struct {
-	Status event.Status     `json:"status,omitempty"`
-	Reason event.WaitReason `json:"reason,omitempty"`
-	Until  time.Time        `json:"until,omitzero"` // before which resuming is useless
-	Over   bool             `json:"over,omitempty"` // whether the remote no longer keeps the session
+	Status string    `json:"status,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Until  time.Time `json:"until,omitzero"` // before which resuming is useless
+	Over   bool      `json:"over,omitempty"` // whether the remote no longer keeps the session
 }
 
 // forWorker continues one session for coven-worker. Its exit code is that of the session, if the result was printed.
@@ -70,7 +69,7 @@ func (o *resumeOptions) report(ctx context.Context, c *control.Controller, task 
 	if err != nil {
 		return err
 	}
-	return o.print(stretch{Status: v.Status, Reason: v.Reason, Until: v.Until, Over: !kept})
+	return o.print(stretch{Status: string(v.Status), Reason: string(v.Reason), Until: v.Until, Over: !kept})
 }
 
 func (o *resumeOptions) print(s stretch) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/coven-run/coven/internal/cli/chat"
 	"github.com/coven-run/coven/internal/cli/disk"
 	"github.com/coven-run/coven/internal/cli/doctor"
-	"github.com/coven-run/coven/internal/cli/fleet"
 	"github.com/coven-run/coven/internal/cli/grimoire"
 	"github.com/coven-run/coven/internal/cli/ground"
 	"github.com/coven-run/coven/internal/cli/logs"
@@ -67,7 +66,7 @@ coven help also lists the guides and file formats, which coven contains.`,
 	root.SetFlagErrorFunc(flagError)
 	overview, ui := status.NewStatus(a), screen.NewUI(a)
 	root.RunE = screenOrHelp(a, ui)
-	group(root, "Run tasks:", run.NewRun(a), task.NewTask(a), chat.NewChat(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), fleet.NewWorker(a))
+	group(root, "Run tasks:", run.NewRun(a), task.NewTask(a), chat.NewChat(a), resume.NewResume(a), resume.NewRetry(a), resume.NewCancel(a), run.NewWorker(a))
 	group(root, "Decide:", review.NewReview(a), review.NewApprove(a), review.NewRevise(a), review.NewReject(a), approvals.NewApprovals(a), screen.NewSnooze(a))
 	group(root, "Inspect:", ui, page.NewWeb(a), overview, status.NewWhy(a), review.NewDiff(a), verify.NewVerify(a), logs.NewLogs(a), attach.NewAttach(a), page.NewOpen(a), metrics.NewCost(a), metrics.NewMetrics(a))
 	group(root, "Recover and clean up:", snapshots.NewSnapshots(a), snapshots.NewRevert(a), rescue.NewRescue(a), worktree.NewWorktree(a), disk.NewDu(a), disk.NewGC(a))

@@ -10,10 +10,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -238,22 +236,4 @@ func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return oneline.Of(string(t.last))
-}
-
-// Worker runs the program as the command coven worker, with the terminal of this process.
-func Worker(ctx context.Context, self func() (string, error), args []string) error {
-	cmd, err := Command(ctx, self, args...)
-	if err != nil {
-		return err
-	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Cancel = func() error { return nil } // the terminal interrupts it, too
-	if err := cmd.Run(); err != nil {
-		ended := (*exec.ExitError)(nil)
-		if errors.As(err, &ended) && ended.Exited() {
-			return exit.Status(ended.ExitCode())
-		}
-		return fmt.Errorf("%s: %w", Program, err)
-	}
-	return nil
 }

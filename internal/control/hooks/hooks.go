@@ -1,4 +1,5 @@
-package control
+// Package hooks tells the user's programs that a session has stopped: the notify commands, and the receivers of its trace.
+package hooks
 
 import (
 	"cmp"
@@ -9,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/config"
-	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/telemetry"
@@ -17,21 +17,35 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 )
 
-// exportTrace exports the trace of a session that is over to the receivers in the user's settings. A
-// failure is only a warning, because the work is done.
-func (c *Controller) exportTrace(ctx context.Context, n notify.Notification) {
-	to := c.Project.Config.Telemetry
-	over := []event.Status{session.Completed, session.Failed, session.Cancelled}
-	if to == (config.Telemetry{}) || !slices.Contains(over, event.Status(n.State)) {
-		return
+// Notification describes a session that has stopped or asks for an approval.
+type Notification = notify.Notification
+
+// Run runs the user's notify commands, also after an interrupt, and exports the trace of the session if it is over. It returns warnings, since the
+// work is done.
+func Run(ctx context.Context, p *project.Project, n Notification) (warnings []string) {
+	ctx = context.WithoutCancel(ctx)
+	warnings = exportTrace(ctx, p, n)
+	n.Title, n.Detail, n.Next = p.Hidden(n.Title), p.Hidden(n.Detail), p.Hidden(n.Next)
+	for _, problem := range notify.Run(ctx, p.Config.Notify, p.Env.Environ(), n) {
+		warnings = append(warnings, "warning: notify: "+problem)
 	}
-	err := sendTrace(ctx, c.Project, n.Session)
+	return warnings
+}
+
+// exportTrace exports the trace of a session that is over to the receivers in the user's settings.
+func exportTrace(ctx context.Context, p *project.Project, n Notification) (warnings []string) {
+	over := []string{string(session.Completed), string(session.Failed), string(session.Cancelled)}
+	if p.Config.Telemetry == (config.Telemetry{}) || !slices.Contains(over, n.State) {
+		return nil
+	}
+	err := sendTrace(ctx, p, n.Session)
 	if err == nil {
-		return
+		return nil
 	}
 	for problem := range strings.Lines(err.Error()) { // of the file and of the endpoint
-		c.notify(Notice{Task: n.Task, Text: "warning: telemetry: " + c.Project.Hidden(oneline.Of(problem))})
+		warnings = append(warnings, "warning: telemetry: "+p.Hidden(oneline.Of(problem)))
 	}
+	return warnings
 }
 
 // sendTrace sends the trace of a session to the configured endpoint and file.
