@@ -25,13 +25,14 @@ import (
 
 // Request is a line that coven writes.
 type Request struct {
-	Number int    `json:"number"`
-	Op     string `json:"op"` // run or recall
-	Task   string `json:"task"`
-	Remote string `json:"remote"` // name of the git remote
-	Ref    string `json:"ref"`
-	Plan   int    `json:"plan"`
-	Label  string `json:"label"`
+	Number  int    `json:"number"`
+	Op      string `json:"op"` // run or recall
+	Task    string `json:"task"`
+	Remote  string `json:"remote"` // name of the git remote
+	Ref     string `json:"ref"`
+	Plan    int    `json:"plan"`
+	Needs   string `json:"needs"`
+	Prefers string `json:"prefers"`
 }
 
 // Reply is the line that answers a request.
@@ -86,7 +87,7 @@ func (d *Desk) do(ctx context.Context, r Request) error {
 	if err != nil {
 		return err
 	}
-	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Label: r.Label, Heartbeat: d.Heartbeat}
+	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Needs: r.Needs, Prefers: r.Prefers, Heartbeat: d.Heartbeat}
 	switch r.Op {
 	case "run":
 		return d.run(ctx, t)

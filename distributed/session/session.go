@@ -27,10 +27,11 @@ const (
 type Task struct {
 	Repository string        `json:"repository"` // OWNER/NAME
 	Task       string        `json:"task"`
-	Ref        string        `json:"ref"`             // of the session on the remote
-	Plan       int           `json:"plan"`            // version of plans
-	Label      string        `json:"label,omitempty"` // of the machines that may run it; empty for all
-	Heartbeat  time.Duration `json:"heartbeat"`       // a machine that is silent for so long is lost
+	Ref        string        `json:"ref"`               // of the session on the remote
+	Plan       int           `json:"plan"`              // version of plans
+	Needs      string        `json:"needs,omitempty"`   // label of the machines that may run it; empty for all
+	Prefers    string        `json:"prefers,omitempty"` // label of the machines that may take it first, for a minute
+	Heartbeat  time.Duration `json:"heartbeat"`         // a machine that is silent for so long is lost
 }
 
 // ID returns the ID of the workflow of a task.
@@ -62,7 +63,7 @@ type Stop struct {
 
 // Pauses.
 const (
-	ownTime    = time.Minute      // the machine that has the worktree may take the session first
+	firstTime  = time.Minute      // preferred machines may take the session first
 	firstPause = time.Second      // after a machine could not run coven; it doubles
 	lastPause  = 5 * time.Minute  // the longest of these, and the pause between looks at what changes by itself
 	awayPause  = 15 * time.Second // while the remote does not answer
@@ -120,20 +121,21 @@ func (r *run) end(ctx workflow.Context, err error) error {
 // would queue behind new sessions.
 func (r *run) stretch(ctx workflow.Context) error {
 	pause := firstPause
-	for own := r.stop.Machine != ""; ; own = false {
+	for first := r.preferred(); ; first = "" {
 		for r.wake.ReceiveAsync(nil) { // this stretch sees all changes so far
 		}
 		r.show(ctx, "running", "")
-		err := workflow.ExecuteActivity(r.on(ctx, own), Stretch, r.Task).Get(ctx, &r.stop)
-		if err == nil && r.stop.Status != "interrupted" {
-			r.begun = true
+		var stop Stop
+		err := workflow.ExecuteActivity(r.on(ctx, first), Stretch, r.Task).Get(ctx, &stop)
+		if err == nil && stop.Status != "interrupted" {
+			r.stop, r.begun = stop, true
 			return nil
 		}
 		late := (*temporal.TimeoutError)(nil)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err() // recalled
-		case own && errors.As(err, &late): // that machine is busy or gone
+		case first != "" && errors.As(err, &late): // these machines are busy or gone
 			continue
 		}
 		r.begun, r.stop.Machine = true, ""
@@ -150,14 +152,26 @@ func (r *run) stretch(ctx workflow.Context) error {
 	}
 }
 
-// on returns a context for a stretch: on the machine that ran the last one, or on any. Sessions that have begun go before new ones.
-func (r *run) on(ctx workflow.Context, own bool) workflow.Context {
+// preferred returns the queue of the machines that may take the session first: that which ran it last and has its worktree, or those with a label. It is
+// empty if there are none.
+func (r *run) preferred() string {
+	switch {
+	case r.stop.Machine != "":
+		return OwnQueue(r.Repository, r.Plan, r.stop.Machine)
+	case r.Prefers != "":
+		return Queue(r.Repository, r.Plan, r.Prefers)
+	}
+	return ""
+}
+
+// on returns a context for a stretch on the machines of a queue, or on any that may run the session. Sessions that have begun go before new ones.
+func (r *run) on(ctx workflow.Context, first string) workflow.Context {
 	options := workflow.ActivityOptions{
-		TaskQueue: Queue(r.Repository, r.Plan, r.Label), StartToCloseTimeout: longest, HeartbeatTimeout: r.Heartbeat, WaitForCancellation: true,
+		TaskQueue: Queue(r.Repository, r.Plan, r.Needs), StartToCloseTimeout: longest, HeartbeatTimeout: r.Heartbeat, WaitForCancellation: true,
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}
-	if own {
-		options.TaskQueue, options.ScheduleToStartTimeout = OwnQueue(r.Repository, r.Plan, r.stop.Machine), ownTime
+	if first != "" {
+		options.TaskQueue, options.ScheduleToStartTimeout = first, firstTime
 	}
 	if r.begun {
 		options.Priority = temporal.Priority{PriorityKey: 1}

@@ -170,7 +170,7 @@ func (c *Controller) messageTexts(ws *workspace.Workspace, t grimoires.Task) (su
 func (c *Controller) work(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
 	c.worked.Store(true)
 	if elsewhere, err := c.forFleet(ctx, s, item.Task.ID, info); elsewhere || err != nil {
-		return c.send(ctx, s, item, info, err)
+		return c.send(ctx, s, item, plan, info, err)
 	}
 	c.warm(ctx, info.Provider)
 	ws := c.workspace(s, item.Task.ID, info)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/event"
@@ -68,7 +69,7 @@ func (c *Controller) forFleet(ctx context.Context, s *session.Session, task stri
 }
 
 // send hands a session to the workers, and returns its outcome when it rests or is over. After an interrupt, the workers go on.
-func (c *Controller) send(ctx context.Context, s *session.Session, item project.Item, info event.Session, err error) (Outcome, error) {
+func (c *Controller) send(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session, err error) (Outcome, error) {
 	task := item.Task.ID
 	if err == nil {
 		err = s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: event.WaitWorker, Detail: "the workers on " + c.Fleet.On + " run it"})
@@ -77,7 +78,7 @@ func (c *Controller) send(ctx context.Context, s *session.Session, item project.
 		err = c.keeper(s, task, info).Push(ctx)
 	}
 	if err = errors.Join(err, s.Close()); err == nil {
-		err = c.Fleet.Run(ctx, task, info.Remote)
+		err = c.Fleet.Run(ctx, task, info.Remote, plan.Task.Labels)
 	}
 	if err == nil {
 		err = handover.Take(ctx, c.Project, info.Remote, task, false)

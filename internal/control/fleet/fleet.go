@@ -14,6 +14,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,13 +36,14 @@ const (
 
 // A Request is a line that coven writes.
 type Request struct {
-	Number int    `json:"number"`
-	Op     string `json:"op"`
-	Task   string `json:"task"`
-	Remote string `json:"remote"` // name of the git remote
-	Ref    string `json:"ref"`    // of the session on the remote
-	Plan   int    `json:"plan"`   // version of plans: only machines whose coven supports it get the session
-	Label  string `json:"label,omitempty"`
+	Number  int    `json:"number"`
+	Op      string `json:"op"`
+	Task    string `json:"task"`
+	Remote  string `json:"remote"`            // name of the git remote
+	Ref     string `json:"ref"`               // of the session on the remote
+	Plan    int    `json:"plan"`              // version of plans: only machines whose coven supports it get the session
+	Needs   string `json:"needs,omitempty"`   // label of the machines that may run it
+	Prefers string `json:"prefers,omitempty"` // label of the machines that should
 }
 
 // A Reply is a line that the program writes.
@@ -52,10 +54,9 @@ type Reply struct {
 
 // A Fleet is the connection to the workers behind one server. Several goroutines may use it at once.
 type Fleet struct {
-	On    string // address of the server: HOST:PORT
-	Dir   string // checkout of the repository
-	Self  func() (string, error)
-	Label string // of the machines that may run the sessions; empty for all
+	On   string // address of the server: HOST:PORT
+	Dir  string // checkout of the repository
+	Self func() (string, error)
 
 	mu      sync.Mutex
 	input   io.WriteCloser
@@ -86,9 +87,18 @@ func Command(ctx context.Context, self func() (string, error), args ...string) (
 	return exec.CommandContext(ctx, path, args...), nil
 }
 
-// Run lets the workers run the session of a task, and returns when it rests or is over.
-func (f *Fleet) Run(ctx context.Context, task, remote string) error {
-	return f.ask(ctx, Request{Op: opRun, Task: task, Remote: remote})
+// Run lets the workers run the session of a task, and returns when it rests or is over. The labels of the task choose the machines: with needs:LABEL
+// only those with the label, with prefers:LABEL those first.
+func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) error {
+	r := Request{Op: opRun, Task: task, Remote: remote}
+	for _, label := range labels {
+		if name, ok := strings.CutPrefix(label, "needs:"); ok {
+			r.Needs = name
+		} else if name, ok := strings.CutPrefix(label, "prefers:"); ok {
+			r.Prefers = name
+		}
+	}
+	return f.ask(ctx, r)
 }
 
 // Recall stops the session of a task, and returns when no machine runs it.
@@ -98,7 +108,7 @@ func (f *Fleet) Recall(ctx context.Context, task, remote string) error {
 
 // ask writes a request and waits for its reply.
 func (f *Fleet) ask(ctx context.Context, r Request) error {
-	r.Ref, r.Plan, r.Label = live.Ref(r.Task), grimoires.PlanVersion, f.Label
+	r.Ref, r.Plan = live.Ref(r.Task), grimoires.PlanVersion
 	reply, err := f.write(&r)
 	if err != nil {
 		return err
