@@ -9,7 +9,6 @@ umask 077
 here=$(cd "$(dirname "$0")" && pwd)
 dir=${1:-${XDG_STATE_HOME:-$HOME/.local/state}/coven/temporal}
 mkdir -p "$dir"
-export COVEN_TEMPORAL_DB=$dir/temporal.db
-export TEMPORAL_VERSION_CHECK_DISABLED=1 # the server does not ask its makers for new versions
+export COVEN_TEMPORAL_DB=$dir/temporal.db COVEN_TEMPORAL_SETUP=$here
 exec "${COVEN_TEMPORAL_SERVER:-$here/../../.tools/temporal/server}" \
 	--config-file "$here/development.yaml" --allow-no-auth start

@@ -23,7 +23,7 @@ const retention = 7 * 24 * time.Hour
 
 // Files are the configuration files and scripts of the set-ups, at the root.
 //
-//go:embed development.sh development.yaml
+//go:embed development.sh development.yaml development-dynamic.yaml team.sh team.yaml team-dynamic.yaml
 var Files embed.FS
 
 // Register creates a namespace. It does nothing if the namespace exists. With an authorizer, it

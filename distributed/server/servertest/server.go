@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
 	"go.temporal.io/sdk/log"
 
 	"github.com/coven-run/coven/distributed/server"
@@ -30,10 +32,11 @@ var ErrMissing = errors.New("not installed")
 
 // Server is a running server with the namespace server.Namespace.
 type Server struct {
-	options client.Options
+	address string
+	client  []string // variables of a client that may do everything in the namespace
 	script  string
 	args    []string
-	env     []string
+	env     []string // of the script
 	log     string
 	process *process
 	cleanup func() error
@@ -43,14 +46,15 @@ type Server struct {
 // test if the server has not been built.
 func Use(t testing.TB) *Server {
 	t.Helper()
-	return use(t, Start)
-}
-
-func use(t testing.TB, start func(context.Context, string) (*Server, error)) *Server {
-	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	s, err := start(ctx, t.TempDir())
+	s, err := Start(ctx, t.TempDir())
+	stopAtEnd(t, s, err)
+	return s
+}
+
+func stopAtEnd(t testing.TB, s *Server, err error) {
+	t.Helper()
 	if errors.Is(err, ErrMissing) {
 		t.Skip(err)
 	}
@@ -62,7 +66,6 @@ func use(t testing.TB, start func(context.Context, string) (*Server, error)) *Se
 			t.Error(err)
 		}
 	})
-	return s
 }
 
 // Start starts the server of development.yaml on free ports of the loopback interface. dir receives
@@ -81,30 +84,54 @@ func Start(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	s := &Server{
-		options: client.Options{HostPort: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))},
+		address: address,
+		client:  []string{"TEMPORAL_ADDRESS=" + address, "TEMPORAL_NAMESPACE=" + server.Namespace},
 		script:  filepath.Join(dir, "setup", "development.sh"),
 		args:    []string{filepath.Join(dir, "data")},
 		env:     environment("COVEN_TEMPORAL_SERVER="+binary, "COVEN_TEMPORAL_PORT="+strconv.Itoa(port)),
 		log:     filepath.Join(dir, "server.log"),
 	}
-	return s, s.start(ctx)
+	if err := s.start(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Address is the address of the frontend, HOST:PORT. It does not change with a restart.
-func (s *Server) Address() string { return s.options.HostPort }
+func (s *Server) Address() string { return s.address }
 
-// Options are the options of a client that may do everything in the namespace.
-func (s *Server) Options() client.Options {
-	o := s.options
-	o.Namespace, o.Logger = server.Namespace, quiet{}
-	return o
+// Environ returns the variables TEMPORAL_... of a client that may do everything in the namespace,
+// as "NAME=value", for coven-worker or Options.
+func (s *Server) Environ() []string { return slices.Clone(s.client) }
+
+// Options returns the options of a client with the variables TEMPORAL_... of environ, "NAME=value".
+// The client does not log.
+func Options(environ []string) (client.Options, error) {
+	o, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{DisableFile: true, EnvLookup: variables(environ)})
+	o.Logger = quiet{}
+	return o, err
+}
+
+// variables is an environment for envconfig.
+type variables []string
+
+func (v variables) Environ() []string { return v }
+
+func (v variables) LookupEnv(name string) (string, bool) {
+	for _, one := range slices.Backward(v) {
+		if value, ok := strings.CutPrefix(one, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
 }
 
 // Log is the path of the server's log.
 func (s *Server) Log() string { return s.log }
 
-// Kill kills the server's process, as a power failure of its machine would.
+// Kill kills the server's process with SIGKILL. Its database remains.
 func (s *Server) Kill() error { return s.process.kill() }
 
 // Restart starts the server after Kill, with the same ports and database. It returns once the
@@ -151,18 +178,18 @@ func (s *Server) start(ctx context.Context) error {
 		return err
 	}
 	s.process = p
-	if err := s.ready(ctx); err != nil {
+	if err := s.poll(ctx, func() error { return s.probe(ctx) }); err != nil {
 		return errors.Join(fmt.Errorf("the server does not start: %w\n%s", err, tail(s.log)), s.Stop())
 	}
 	return nil
 }
 
-// ready waits until frontend, history and matching answer for the namespace.
-func (s *Server) ready(ctx context.Context) error {
+// poll calls f until it succeeds or the server's process ends.
+func (s *Server) poll(ctx context.Context, f func() error) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := s.probe(ctx)
+		err := f()
 		if err == nil {
 			return nil
 		}
@@ -176,10 +203,19 @@ func (s *Server) ready(ctx context.Context) error {
 	}
 }
 
+func connect(ctx context.Context, environ []string) (client.Client, error) {
+	options, err := Options(environ)
+	if err != nil {
+		return nil, err
+	}
+	return client.DialContext(ctx, options)
+}
+
+// probe succeeds if frontend, history and matching answer for the namespace.
 func (s *Server) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	c, err := client.DialContext(ctx, s.Options())
+	c, err := connect(ctx, s.client)
 	if err != nil {
 		return err
 	}
@@ -277,7 +313,7 @@ func tail(file string) string {
 	return string(text)
 }
 
-// quiet is a logger that drops everything: a server that restarts lets clients log many warnings.
+// quiet is a logger that drops everything: clients log many warnings while their server is down.
 type quiet struct{}
 
 var _ log.Logger = quiet{}

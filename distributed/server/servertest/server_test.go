@@ -3,9 +3,11 @@ package servertest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
@@ -28,8 +30,13 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func dial(t *testing.T, options client.Options) client.Client {
+// dial connects with the variables TEMPORAL_... of a client.
+func dial(t *testing.T, environ []string) client.Client {
 	t.Helper()
+	options, err := servertest.Options(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
 	c, err := client.DialContext(testContext(t), options)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +81,7 @@ func answer(t *testing.T, c client.Client, run client.WorkflowRun) {
 func TestKilled(t *testing.T) {
 	s := servertest.Use(t)
 	address := s.Address()
-	c := dial(t, s.Options())
+	c := dial(t, s.Environ())
 	startWorker(t, c)
 	answer(t, c, begin(t, c, "one"))
 	before := begin(t, c, "two")
@@ -112,10 +119,24 @@ func TestNotBuilt(t *testing.T) {
 	}
 }
 
-// TestDoesNotStart checks that the error has the server's own words.
 func TestDoesNotStart(t *testing.T) {
 	t.Setenv("COVEN_TEMPORAL_SERVER", "false")
 	if _, err := servertest.Start(testContext(t), t.TempDir()); err == nil {
 		t.Error("it started")
+	}
+}
+
+// TestPayloads checks that the server refuses a prompt or a log.
+func TestPayloads(t *testing.T) {
+	refusesLargePayloads(t, dial(t, servertest.Use(t).Environ()))
+}
+
+func refusesLargePayloads(t *testing.T, c client.Client) {
+	t.Helper()
+	run := begin(t, c, "large")
+	err := c.SignalWorkflow(testContext(t), run.GetID(), "", "answer", strings.Repeat("x", 70_000))
+	var invalid *serviceerror.InvalidArgument
+	if !errors.As(err, &invalid) {
+		t.Errorf("a payload of 70 kB: %v", err)
 	}
 }
