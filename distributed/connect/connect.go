@@ -50,8 +50,8 @@ func Options(address, identity string) (client.Options, error) {
 	if options.Namespace == "" || options.Namespace == "default" && os.Getenv("TEMPORAL_NAMESPACE") == "" {
 		options.Namespace = Namespace
 	}
-	if options.ConnectionOptions.TLS == nil && !isLoopback(options.HostPort) {
-		return options, fmt.Errorf("%s is not this machine, and the connection would not be encrypted: set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH, or TEMPORAL_API_KEY", options.HostPort)
+	if tls := options.ConnectionOptions.TLS; (tls == nil || tls.InsecureSkipVerify) && !isLoopback(options.HostPort) {
+		return options, fmt.Errorf("%s is not this machine, and the connection would not be encrypted and verified: set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH, or TEMPORAL_API_KEY", options.HostPort)
 	}
 	options.Identity = identity
 	options.Logger = log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))

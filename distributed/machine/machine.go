@@ -63,7 +63,15 @@ func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, er
 	if ctx.Err() != nil {
 		return session.Stop{}, ctx.Err()
 	}
-	return parse(output.String(), err)
+	if err == nil {
+		err = errNoState
+	}
+	s, problem := parse(output.String(), err)
+	if problem != "" {
+		m.Log("%s: %s", t.Task, problem) // the server gets no text of coven
+		return s, fmt.Errorf("coven resume did not run: %w", err)
+	}
+	return s, nil
 }
 
 // wait waits for a coven to end, and reports to the server that it runs. It interrupts the coven if the session was recalled, or moved to
@@ -94,20 +102,19 @@ func (m *Machine) wait(ctx context.Context, cmd *exec.Cmd, heartbeat time.Durati
 	}
 }
 
-// parse reads how a stretch ended from the last line that coven printed.
-func parse(output string, ended error) (s session.Stop, err error) {
+var errNoState = errors.New("it printed no state")
+
+// parse reads how a stretch ended from the last line that coven printed. Without it, it returns the problem.
+func parse(output string, ended error) (s session.Stop, problem string) {
 	output = strings.TrimSpace(output)
 	last := output[strings.LastIndexByte(output, '\n')+1:]
 	if json.Unmarshal([]byte(last), &s) == nil && (s.Over || s.Status != "") {
-		return s, nil
+		return s, ""
 	}
 	if lines := strings.Split(output, "\n"); len(lines) > 1 && strings.HasPrefix(last, "  next: ") {
 		last = lines[len(lines)-2]
 	}
-	if ended == nil {
-		ended = errors.New("it printed no state")
-	}
-	return s, fmt.Errorf("coven resume: %w: %.300s", ended, last)
+	return s, fmt.Sprintf("coven resume: %v: %.300s", ended, last)
 }
 
 // environ returns the environment of coven: that of this process, without the connection to the server.
