@@ -29,6 +29,7 @@ type Machine struct {
 	Remote     string        // name of the remote that keeps the sessions
 	Coven      string        // program
 	Grace      time.Duration // for a session to stop after it was interrupted; then its processes are killed
+	Places     chan struct{} // has an element for each running session, and the capacity for all that may run at once
 	Park       chan struct{} // closed to interrupt all sessions, which other machines then continue
 	Log        func(format string, args ...any)
 }
@@ -38,6 +39,12 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 	if t.Repository != m.Repository { // it has a queue of its own
 		return session.Stop{}, fmt.Errorf("this machine does not serve %s", t.Repository)
 	}
+	select {
+	case m.Places <- struct{}{}:
+	default: // two queues had a session for the last place
+		return session.Stop{Status: session.Interrupted, Machine: m.Name}, nil
+	}
+	defer func() { <-m.Places }()
 	begun := time.Now()
 	m.Log("%s: begin", t.Task)
 	s, err := m.stretch(ctx, t)

@@ -52,6 +52,9 @@ func OwnQueue(repository string, plan int, machine string) string {
 	return Queue(repository, plan, "") + "@" + machine
 }
 
+// Interrupted is the status of a session that another machine continues: this one is being drained, or has no place.
+const Interrupted = "interrupted"
+
 // Stop says how a stretch ended, as coven resume --worker prints it.
 type Stop struct {
 	Status  string    `json:"status,omitempty"`
@@ -127,7 +130,7 @@ func (r *run) stretch(ctx workflow.Context) error {
 		r.show(ctx, "running", "")
 		var stop Stop
 		err := workflow.ExecuteActivity(r.on(ctx, first), Stretch, r.Task).Get(ctx, &stop)
-		if err == nil && stop.Status != "interrupted" {
+		if err == nil && stop.Status != Interrupted {
 			r.stop, r.begun = stop, true
 			return nil
 		}
@@ -142,7 +145,7 @@ func (r *run) stretch(ctx workflow.Context) error {
 		if errors.As(err, &late) { // another machine continues at once
 			continue
 		}
-		if err == nil { // that machine is being drained
+		if err == nil { // that machine is being drained, or has no place
 			pause = firstPause
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {
@@ -187,6 +190,8 @@ func (r *run) rest(ctx workflow.Context) error {
 	case r.stop.Status != "waiting":
 	case r.stop.Reason == "remote":
 		pause = awayPause
+	case r.stop.Reason == "limit" && !r.stop.Until.IsZero():
+		pause = max(firstPause, r.stop.Until.Sub(workflow.Now(ctx)))
 	case slices.Contains([]string{"limit", "ci", "merge", "dependency", "checkout"}, r.stop.Reason):
 		pause = max(lastPause, r.stop.Until.Sub(workflow.Now(ctx)))
 	}

@@ -94,7 +94,7 @@ func (w *work) run(ctx context.Context) error {
 
 // machine returns this machine, and the versions of plans that its coven supports.
 func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
-	m := &machine.Machine{Remote: w.remote, Grace: grace, Park: make(chan struct{}), Log: logf}
+	m := &machine.Machine{Remote: w.remote, Grace: grace, Places: make(chan struct{}, w.jobs), Park: make(chan struct{}), Log: logf}
 	var err error
 	if m.Dir, err = filepath.Abs(w.dir); err != nil {
 		return nil, nil, err
@@ -141,7 +141,13 @@ func (w *work) dial(ctx context.Context, m *machine.Machine) (client.Client, err
 
 // start starts a worker for each queue of the machine. They share the places for sessions.
 func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker.Worker, error) {
-	places, err := worker.NewFixedSizeTuner(worker.FixedSizeTunerOptions{NumWorkflowSlots: 100, NumActivitySlots: w.jobs, NumLocalActivitySlots: 1, NumNexusSlots: 1})
+	others, err := worker.NewFixedSizeSlotSupplier(100)
+	if err != nil {
+		return nil, err
+	}
+	places, err := worker.NewCompositeTuner(worker.CompositeTunerOptions{
+		ActivitySlotSupplier: newPlaces(w.jobs), WorkflowSlotSupplier: others, LocalActivitySlotSupplier: others, NexusSlotSupplier: others, SessionActivitySlotSupplier: others,
+	})
 	if err != nil {
 		return nil, err
 	}
