@@ -116,8 +116,8 @@ func (d *Desk) run(ctx context.Context, t session.Task) error {
 		if err == nil {
 			err = update.Get(ctx, nil)
 		}
-		if errors.As(err, new(*serviceerror.NotFound)) {
-			return nil // it is over
+		if errors.As(err, new(*serviceerror.NotFound)) || temporal.IsCanceledError(err) {
+			return nil // it is over, or was recalled
 		}
 		return err
 	})

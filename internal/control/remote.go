@@ -80,8 +80,8 @@ func (c *Controller) send(ctx context.Context, s *session.Session, item project.
 	if err = errors.Join(err, s.Close()); err == nil {
 		err = c.Fleet.Run(ctx, task, info.Remote, plan.Task.Labels)
 	}
-	if err == nil {
-		err = handover.Take(ctx, c.Project, info.Remote, task, false)
+	if err == nil { // no machine runs it any more
+		err = handover.Take(ctx, c.Project, info.Remote, task, true)
 	}
 	landed := errors.As(err, new(*handover.LandedError))
 	if err != nil && !landed && !errors.Is(err, ErrInterrupted) {
