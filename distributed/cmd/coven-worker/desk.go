@@ -17,6 +17,9 @@ import (
 	"github.com/coven-run/coven/distributed/session"
 )
 
+// heartbeatVariable is the environment variable with the default of --heartbeat of the desk, which coven starts without flags.
+const heartbeatVariable = "COVEN_WORKER_HEARTBEAT"
+
 // newDesk returns the command that coven starts for coven run --on.
 func newDesk(on *string) *cobra.Command {
 	var heartbeat time.Duration
@@ -33,7 +36,11 @@ func newDesk(on *string) *cobra.Command {
 			return d.Serve(ctx, os.Stdin, os.Stdout)
 		},
 	}
-	cmd.Flags().DurationVar(&heartbeat, "heartbeat", 30*time.Second, "a machine that is silent for this `DURATION` is lost")
+	usual := 30 * time.Second
+	if set, err := time.ParseDuration(os.Getenv(heartbeatVariable)); err == nil && set > 0 {
+		usual = set
+	}
+	cmd.Flags().DurationVar(&heartbeat, "heartbeat", usual, "a machine that is silent for this `DURATION` is lost")
 	return cmd
 }
 
