@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A desk is the clone of the person who runs the tasks.
+type desk struct {
+	o     options
+	dir   string
+	env   []string
+	log   *os.File
+	tasks []task
+
+	mu      sync.Mutex
+	active  map[string]bool // tasks with a command of the person
+	failed  []string        // commands of the person that failed
+	decided map[string]bool
+	group   sync.WaitGroup
+}
+
+// newDesk makes the first commit of the origin and the clone of the desk.
+func newDesk(ctx context.Context, o options, address string) (*desk, error) {
+	d := &desk{o: o, dir: filepath.Join(o.Dir, "desk"), tasks: tasks(o.Tasks), active: map[string]bool{}, decided: map[string]bool{}}
+	if err := home(d.dir); err != nil {
+		return nil, err
+	}
+	d.env = append(environ(o.Dir, d.dir), "COVEN_WORKER_HEARTBEAT="+o.Heartbeat.String(), "PATH="+filepath.Dir(o.Worker)+":"+os.Getenv("PATH"))
+	log, err := os.Create(filepath.Join(o.Dir, "logs", "desk.log"))
+	if err != nil {
+		return nil, err
+	}
+	d.log = log
+	files := map[string]string{
+		".coven/config.yaml": "provider: scripted-loop\nlimits: {max_wait: 1s}\nchecks: [\"test -n \\\"$(ls t-*)\\\"\"]\nrun: {remote: origin}\n",
+		"README":             "the shop\n",
+	}
+	for name, steps := range grimoires {
+		files[".coven/grimoires/"+name+".yaml"] = "name: " + name + "\nsteps:" + steps
+	}
+	clone := filepath.Join(d.dir, "clone")
+	if _, err := output(ctx, d.dir, d.env, "git", "clone", "-q", url, clone); err != nil {
+		return nil, err
+	}
+	if err := write(clone, files); err != nil {
+		return nil, err
+	}
+	for _, args := range [][]string{
+		{"git", "add", "-f", "."},
+		{"git", "commit", "-qm", "base"},
+		{"git", "push", "-q", "-u", "origin", "HEAD:main"},
+		{o.Coven, "config", "set", "--user", "run.on", address},
+	} {
+		if _, err := output(ctx, clone, d.env, args...); err != nil {
+			return nil, err
+		}
+	}
+	d.dir = clone
+	return d, errors.Join(
+		write(clone, map[string]string{".beads/issues.jsonl": tracker(d.tasks), ".git/info/exclude": ".beads\n"}),
+		os.WriteFile(filepath.Join(o.Dir, "script.yaml"), []byte(script(true)), 0o644),
+	)
+}
+
+// coven runs coven until it ends, and returns its error.
+func (d *desk) coven(ctx context.Context, args ...string) error {
+	begun := time.Now()
+	cmd := exec.CommandContext(ctx, d.o.Coven, args...) //nolint:gosec // it is coven
+	cmd.Dir, cmd.Env = d.dir, d.env
+	out, err := cmd.CombinedOutput()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	fmt.Fprintf(d.log, "%s coven %s: %v after %s\n%s", begun.Format(clock), strings.Join(args, " "), err, time.Since(begun).Round(time.Millisecond), out) //nolint:errcheck // a log
+	return err
+}
+
+// status returns the sessions of the desk by task.
+func (d *desk) status(ctx context.Context) (map[string]view, error) {
+	text, err := output(ctx, d.dir, d.env, d.o.Coven, "status", "--all", "--json")
+	if text == "" {
+		return nil, err
+	}
+	var all []view
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, err
+	}
+	tasks := map[string]view{}
+	for _, v := range all {
+		tasks[v.Task] = v
+	}
+	return tasks, nil
+}
+
+// A view is a session in coven status --json.
+type view struct {
+	Task   string `json:"task"`
+	Status string `json:"status"`
+	Reason string `json:"reason"`
+	Detail string `json:"detail"`
+	Next   string `json:"next"`
+}
+
+// over reports whether a session is over.
+func (v view) over() bool {
+	return v.Status == "completed" || v.Status == "cancelled" || v.Status == "rejected"
+}
+
+// decide does what the person does with the sessions: approve, reject, cancel. It reports whether all tasks are over.
+func (d *desk) decide(ctx context.Context, running map[string]bool) (over int, err error) {
+	views, err := d.status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range d.tasks {
+		v := views[t.ID]
+		var args []string
+		switch {
+		case v.over():
+			over++
+		case t.Kind == cancelled && running[t.ID]:
+			args = []string{"cancel", t.ID}
+		case v.Reason == "review" && t.Kind == rejected:
+			args = []string{"reject", t.ID, "--reason", "no"}
+		case v.Reason == "review":
+			args = []string{"approve", t.ID}
+		}
+		if args != nil {
+			d.start(ctx, t.ID, args...)
+		}
+	}
+	return over, nil
+}
+
+// start starts a command of the person about a task, unless there is one already.
+func (d *desk) start(ctx context.Context, id string, args ...string) {
+	const most = 16
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.active[id] || len(d.active) > most {
+		return
+	}
+	d.active[id] = true
+	d.group.Go(func() {
+		err := d.coven(ctx, args...)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.active, id)
+		if err != nil && ctx.Err() == nil {
+			d.failed = append(d.failed, fmt.Sprintf("%s: %v", strings.Join(args, " "), err))
+		}
+	})
+}
+
+// output runs a command in a directory and returns its output.
+func output(ctx context.Context, dir string, env []string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // fixed commands
+	cmd.Dir, cmd.Env = dir, env
+	out, err := cmd.Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("%s: %w: %.500s", strings.Join(args, " "), err, failed.Stderr)
+	}
+	return strings.TrimSpace(string(out)), err
+}

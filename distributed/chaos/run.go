@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coven-run/coven/distributed/server/servertest"
+)
+
+// clock is the format of times in logs.
+const clock = "15:04:05.000"
+
+// A run has all parts of the world.
+type run struct {
+	o      options
+	begun  time.Time
+	took   time.Duration
+	peak   int64 // of the server's memory, in bytes
+	server *servertest.Server
+	origin *origin
+	desk   *desk
+	fleet  *fleet
+}
+
+// prepare starts everything but the tasks.
+func prepare(ctx context.Context, o options) (*run, error) {
+	r := &run{o: o, begun: time.Now()}
+	for _, path := range []*string{&r.o.Coven, &r.o.Worker} {
+		full, err := filepath.Abs(*path)
+		if err != nil {
+			return nil, err
+		}
+		*path = full
+	}
+	if err := os.MkdirAll(filepath.Join(o.Dir, "logs"), 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.server, err = servertest.Start(ctx, filepath.Join(o.Dir, "server")); err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(r.server.Address())
+	if err != nil {
+		return nil, err
+	}
+	if err := bridge(port); err != nil {
+		return nil, err
+	}
+	if r.origin, err = newOrigin(ctx, o.Dir); err != nil {
+		return nil, err
+	}
+	if r.desk, err = newDesk(ctx, r.o, r.server.Address()); err != nil {
+		return nil, err
+	}
+	r.fleet = &fleet{o: r.o, port: port}
+	for range o.Machines {
+		if err := r.fleet.hire(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// lifting is when the limits of the agents' account end.
+const lifting = 10 * time.Second
+
+// poll is the pause between two looks of the person.
+const poll = 2 * time.Second
+
+// work lets the person run and decide all tasks, while it disturbs.
+func (r *run) work(ctx context.Context) error {
+	r.begun = time.Now()
+	r.note("%d tasks begin", r.o.Tasks)
+	disturbing, calm := context.WithTimeout(ctx, r.o.Disturb)
+	defer calm()
+	disturbed := make(chan error, 1)
+	go func() { disturbed <- r.disturb(disturbing) }()
+	ran := make(chan error, 1)
+	go func() { ran <- r.desk.coven(ctx, "run", "--yes", "-j", "64") }()
+	look, lift := time.Tick(poll), time.After(lifting)
+	for said := -1; ; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d tasks are over: %w", said, r.o.Tasks, ctx.Err())
+		case err := <-disturbed:
+			if disturbed = nil; err != nil {
+				return err
+			}
+		case <-lift:
+			if err := os.WriteFile(filepath.Join(r.o.Dir, "script.yaml"), []byte(script(false)), 0o644); err != nil {
+				return err
+			}
+		case <-ran:
+			ran = nil
+		case <-look:
+			over, err := r.desk.decide(ctx, r.running())
+			if err != nil {
+				r.note("the desk: %v", err)
+				continue
+			}
+			if rss, err := r.server.RSS(); err == nil {
+				r.peak = max(r.peak, rss)
+			}
+			if over != said {
+				r.note("%d over", over)
+			}
+			if said = over; over == r.o.Tasks && ran == nil {
+				calm()
+				r.took = time.Since(r.begun)
+				r.desk.group.Wait()
+				if disturbed != nil {
+					err = <-disturbed
+				}
+				r.fleet.signals.Wait()
+				return err
+			}
+		}
+	}
+}
+
+// note prints a line with the time since the beginning.
+func (r *run) note(format string, args ...any) {
+	fmt.Printf("%6.1f s  %s\n", time.Since(r.begun).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// close ends everything that is left.
+func (r *run) close() error {
+	var all error
+	for _, m := range r.fleet.all {
+		select {
+		case <-m.ended:
+		default:
+			all = errors.Join(all, r.fleet.kill(m))
+		}
+	}
+	r.origin.stop()
+	return errors.Join(all, r.server.Stop())
+}
