@@ -196,16 +196,16 @@ func (r *run) rest(ctx workflow.Context) error {
 		pause = max(lastPause, r.stop.Until.Sub(workflow.Now(ctx)))
 	}
 	r.resting = pause == 0
-	next := workflow.NewSelector(ctx).AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
-	next.AddReceive(r.wake, func(wake workflow.ReceiveChannel, _ bool) { wake.ReceiveAsync(nil) })
-	timing, cancel := workflow.WithCancel(ctx)
-	defer cancel()
+	// Without a receiver, a signal stays in the channel until the next stretch, where settle sees it: both can arrive together, and settle first.
+	woken := func() bool { return r.wake.Len() > 0 }
+	var err error
 	if pause > 0 {
-		next.AddFuture(workflow.NewTimer(timing, pause), func(workflow.Future) {})
+		_, err = workflow.AwaitWithTimeout(ctx, pause, woken)
+	} else {
+		err = workflow.Await(ctx, woken)
 	}
-	next.Select(ctx)
 	r.resting = false
-	return ctx.Err()
+	return err
 }
 
 // show sets the memo, which lists of sessions show.
