@@ -111,7 +111,7 @@ type view struct {
 
 // over reports whether a session is over.
 func (v view) over() bool {
-	return v.Status == "completed" || v.Status == "cancelled" || v.Status == "rejected"
+	return v.Status == "completed" || v.Status == "cancelled" || v.Status == "failed" && strings.HasPrefix(v.Detail, "rejected")
 }
 
 // decide does what the person does with the sessions: approve, reject, cancel. It reports whether all tasks are over.

@@ -42,6 +42,9 @@ func (c *Controller) Reject(ctx context.Context, r RejectRequest) (Dismissal, er
 	if err == nil {
 		err = c.dismissRefusal(ctx, OpReject, v)
 	}
+	if err == nil {
+		v, err = c.recall(ctx, v)
+	}
 	if err != nil {
 		return Dismissal{}, err
 	}
