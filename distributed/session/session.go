@@ -174,7 +174,7 @@ func (r *run) on(ctx workflow.Context, first string) workflow.Context {
 		RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	}
 	if first != "" {
-		options.TaskQueue, options.ScheduleToStartTimeout = first, firstTime
+		options.TaskQueue, options.ScheduleToStartTimeout = first, min(firstTime, 2*r.Heartbeat)
 	}
 	if r.begun {
 		options.Priority = temporal.Priority{PriorityKey: 1}
