@@ -181,7 +181,7 @@ func (b *backtest) try(ctx context.Context, dir string, n int, r *Result) error 
 	}
 	r.USD, r.Time = v.Used.USD, v.Active
 	if b.Step != "" {
-		run, _, err := session.FirstRun(v.Dir, pathTo(plan.Grimoire.Steps, b.Step))
+		run, _, err := spending.FirstRun(v.Dir, pathTo(plan.Grimoire.Steps, b.Step))
 		if err != nil {
 			return err
 		}

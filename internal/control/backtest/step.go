@@ -11,7 +11,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/exit"
-	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/spending"
 	"github.com/coven-run/coven/runner/engine"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/scratch"
@@ -28,7 +28,7 @@ type step struct {
 
 // stepOf returns the first run of a step in a session, or the reason why it cannot run again.
 func stepOf(ctx context.Context, repo *worktree.Repo, c Case, name string) (*step, error) {
-	run, ok, err := session.FirstRun(c.View.Dir, pathTo(c.Plan.Grimoire.Steps, name))
+	run, ok, err := spending.FirstRun(c.View.Dir, pathTo(c.Plan.Grimoire.Steps, name))
 	if err == nil && !ok {
 		err = fmt.Errorf("it ran no step %s", name)
 	}

@@ -1,4 +1,4 @@
-package session
+package spending
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session"
 )
 
 // StepRun is the first run of a step in a session, with all its attempts and iterations.
@@ -13,14 +14,14 @@ type StepRun struct {
 	Before   []event.Event // of the session
 	Snapshot string        // commit of the worktree's snapshot at the start
 	Landed   string        // commit of the last landing before the start; empty if there was none
-	After    View          // of the session since the start
+	After    session.View  // of the session since the start
 	Used     budget.Amount // Wall is the working time
 }
 
 // FirstRun returns the first run of a step in the session in dir. path has the names of the steps around it, outermost first, and its
 // own name. ok is false if the step has not run.
 func FirstRun(dir string, path []string) (r StepRun, ok bool, err error) {
-	events, err := Events(dir)
+	events, err := session.Events(dir)
 	if err != nil {
 		return r, false, err
 	}
@@ -29,7 +30,7 @@ func FirstRun(dir string, path []string) (r StepRun, ok bool, err error) {
 		return r, false, nil
 	}
 	r.Before, r.Snapshot = events[:at], event.As[event.StepStart](events[at]).Snapshot
-	before, err := Fold(r.Before)
+	before, err := session.Fold(r.Before)
 	if err != nil {
 		return r, false, err
 	}
@@ -40,7 +41,7 @@ func FirstRun(dir string, path []string) (r StepRun, ok bool, err error) {
 			r.Used = r.Used.Add(event.As[event.Result](e).Used)
 		}
 	}
-	r.After, err = Fold(events[at:])
+	r.After, err = session.Fold(events[at:])
 	return r, err == nil, err
 }
 

@@ -1,4 +1,4 @@
-package session
+package spending
 
 import (
 	"fmt"
@@ -50,7 +50,9 @@ func TestFirstRun(t *testing.T) {
 	} {
 		fmt.Fprintf(&text, `{"v":1,"seq":%d,"time":"2026-01-01T00:00:00Z","task":"t",%s}`+"\n", i+1, line)
 	}
-	ok(t, os.WriteFile(filepath.Join(dir, eventsFile), []byte(text.String()), 0o600))
+	if err := os.WriteFile(filepath.Join(dir, "events.jsonl"), []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	r, found, err := FirstRun(dir, []string{"loop", "fix"})
 	if err != nil || !found || len(r.Before) != 5 || r.Landed != "b" || r.Snapshot != "s2" || r.Used.USD != 5 || len(r.After.Receipts) != 1 || r.After.Commit != "c" {
 		t.Errorf("%+v, %v, %v", r, found, err)
