@@ -55,7 +55,7 @@ var boxes = []box{
 	{"process", []string{"internal/process", "internal/process/early", "internal/process/timelimit"}},
 	{"holder", []string{"internal/task/holder"}},
 	{"worktree", []string{"worktree", "worktree/checkout", "worktree/claim", "worktree/commit", "worktree/diff", "worktree/files", "worktree/integrate", "worktree/isolation", "worktree/land", "worktree/live", "worktree/notes", "worktree/pool", "worktree/predict", "worktree/remote", "worktree/rescue", "worktree/scratch", "worktree/snapshot", "worktree/supply", "worktree/tripwire", "worktree/internal/cone", "worktree/internal/content", "worktree/internal/covendir", "worktree/internal/file", "worktree/internal/git", "worktree/internal/lock", "worktree/internal/names", "worktree/internal/object", "worktree/internal/protected", "worktree/internal/ref", "worktree/internal/repo", "worktree/internal/sparse", "worktree/internal/submodule", "worktree/internal/suspect"}},
-	{"session", []string{"internal/session", "internal/session/spending", "internal/session/backup", "internal/session/collision"}},
+	{"session", []string{"internal/session", "internal/session/spending", "internal/session/backup", "internal/session/collision", "internal/session/away"}},
 	{"search", []string{"internal/search", "internal/tool/baseline"}},
 	{"attestation", []string{"internal/attestation"}},
 	{"record", []string{"internal/agent/channel", "internal/event", "internal/event/findings", "internal/session/usage"}},

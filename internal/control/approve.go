@@ -64,7 +64,7 @@ func (c *Controller) approved(ctx context.Context, v session.View, reviewed *str
 	case reviewed != nil:
 		return *reviewed, "", nil
 	}
-	_, diff, err := c.change(ctx, v) // of a change that landed unasked until it was blocked
+	diff, err := c.change(ctx, v) // of a change that landed unasked until it was blocked
 	return diff.PatchID, "", err
 }
 
@@ -115,7 +115,7 @@ func (c *Controller) checkPatch(ctx context.Context, v session.View, patch *stri
 	if patch == nil {
 		return nil
 	}
-	_, diff, err := c.change(ctx, v)
+	diff, err := c.change(ctx, v)
 	if err == nil && diff.PatchID != *patch {
 		return &ChangedError{Task: v.Task}
 	}

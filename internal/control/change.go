@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -35,25 +36,28 @@ func (c *Controller) Diff(ctx context.Context, task string) (Diff, error) {
 	if err != nil {
 		return Diff{}, err
 	}
-	_, diff, err := c.change(ctx, v)
-	return diff, err
+	return c.change(ctx, v)
 }
 
-// change returns the worktree of a session's task and its change.
-func (c *Controller) change(ctx context.Context, v session.View) (*worktree.Worktree, Diff, error) {
+// change returns the change of a session's task.
+func (c *Controller) change(ctx context.Context, v session.View) (Diff, error) {
+	if v.Elsewhere() {
+		found, err := handover.Change(ctx, c.Project, v)
+		return diffOf(found), err
+	}
 	tree, err := c.Project.Repo.Find(ctx, v.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) && exit.Next(err) == "" {
-		return nil, Diff{}, NoDiff(v)
+		return Diff{}, NoDiff(v)
 	}
 	if err != nil { // such as a worktree that a person has moved
-		return nil, Diff{}, err
+		return Diff{}, err
 	}
 	target, err := c.Project.Repo.Target(ctx, v.Info.Target)
 	if err != nil {
-		return nil, Diff{}, err
+		return Diff{}, err
 	}
 	found, err := diff.Of(ctx, tree, target.Tip)
-	return tree, diffOf(found), err
+	return diffOf(found), err
 }
 
 // Between returns the difference between two trees or commits.

@@ -64,6 +64,9 @@ func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, er
 	if err == nil {
 		v, err = c.recall(ctx, v)
 	}
+	if err == nil && v.Away != nil && v.Away.Tip+v.Away.Landed != "" {
+		v, err = c.sessionOf(ctx, v.Task, session.View{})
+	}
 	if err == nil && v.Status == session.Running {
 		v, err = c.stop(ctx, v)
 	}
@@ -115,7 +118,7 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 		return done, landed(v, landing.New)
 	}
 	if end == event.SessionFailed {
-		if _, diff, err := c.change(ctx, v); err == nil && diff.Patch != "" { // without a worktree there is no change
+		if diff, err := c.change(ctx, v); err == nil && diff.Patch != "" { // without a worktree there is no change
 			if err := s.KeepRejected(c.Project.Hidden(diff.Patch)); err != nil {
 				return done, err
 			}

@@ -114,6 +114,9 @@ func Doing(v session.View) (step, action string) {
 		return "", ""
 	}
 	last := v.Steps[len(v.Steps)-1]
+	if v.Elsewhere() {
+		return terminal.StepName(last.Path), v.Away.Text("")
+	}
 	if v.Turn != nil {
 		action := fmt.Sprintf("waits for its turn, position %d", v.Turn.Position)
 		return terminal.StepName(last.Path), action + terminal.Colon(workspace.TurnDoing(*v.Turn))

@@ -31,7 +31,7 @@ func (c *Controller) Retry(ctx context.Context, r RetryRequest) (Outcome, error)
 	if err := c.CheckSwitch(ctx, r.Switch); err != nil {
 		return Outcome{}, err
 	}
-	v, err := c.Project.Find(ctx, r.Task)
+	v, err := c.sessionOf(ctx, r.Task, session.View{})
 	if err == nil {
 		err = c.retryRefusal(ctx, v)
 	}

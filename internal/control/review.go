@@ -9,7 +9,6 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/shellword"
-	"github.com/coven-run/coven/worktree"
 )
 
 // Page contains everything a person needs to decide on a change.
@@ -82,11 +81,7 @@ func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	tree, diff, err := c.change(ctx, v)
-	if err != nil {
-		return Page{}, err
-	}
-	now, err := worktree.CurrentTree(ctx, tree)
+	diff, err := c.change(ctx, v)
 	if err != nil {
 		return Page{}, err
 	}
@@ -95,7 +90,7 @@ func (c *Controller) Page(ctx context.Context, id string) (Page, error) {
 		return Page{}, err
 	}
 	request := requestOf(plan.Task, c.Project.Hidden)
-	return Page{View: v, Request: request, Checks: proofs(v.Receipts, now, plan.Proves), Diff: diff}, nil
+	return Page{View: v, Request: request, Checks: proofs(v.Receipts, diff.To, plan.Proves), Diff: diff}, nil
 }
 
 // proofs returns the last receipt of each command, in the order in which they first ran.

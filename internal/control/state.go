@@ -43,6 +43,8 @@ func StateOf(v session.View) string {
 // completed.
 func NextOf(v session.View) string {
 	switch {
+	case v.Away != nil && !v.Elsewhere():
+		return v.Next
 	case v.Damage != "" && v.Status != session.Running:
 		return "coven cancel " + shellword.Word(v.Task)
 	case v.Info.Chat && (v.Status == session.Interrupted || WaitsForMessage(v)):

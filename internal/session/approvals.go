@@ -56,8 +56,11 @@ func (v *View) closeApprovals(at time.Time) {
 	}
 }
 
-// OpenApprovals returns the questions without an answer.
+// OpenApprovals returns the questions without an answer, which a machine that has not the session cannot answer.
 func (v View) OpenApprovals() (open []Approval) {
+	if v.Elsewhere() {
+		return nil
+	}
 	for _, a := range v.Approvals {
 		if a.Open() {
 			open = append(open, a)

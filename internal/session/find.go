@@ -13,6 +13,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/session/away"
 )
 
 // Load computes the view of the session in dir. The error is a *DamagedError if the
@@ -52,12 +53,21 @@ func load(dir string, read func(file string) (View, error)) (View, error) {
 	if v.Live() && !v.Started.IsZero() {
 		v.Damage = planDamage(dir)
 	}
-	if v.Status == Running && !held(dir) {
+	if v.Info.Remote != "" && v.Live() {
+		v.Away = away.Read(dir)
+	}
+	if v.Status == Running && !v.Elsewhere() && !held(dir) {
 		// The session may have recorded its end after its events were read.
 		if length(file) != size {
 			return load(dir, read)
 		}
 		v.Status, v.Detail, v.Crashed, v.Parked = Interrupted, "coven ended while the session ran", true, nil
+	}
+	if v.Away != nil {
+		v.Detail = v.Away.Text(v.Detail)
+	}
+	if v.Away != nil && !v.Elsewhere() {
+		v.Next = v.Away.Next(v.Task)
 	}
 	return v, nil
 }

@@ -41,6 +41,9 @@ func Continues(record, earlier map[string][]byte) bool {
 	return len(earlier[eventsFile]) > 0 && bytes.HasPrefix(record[eventsFile], earlier[eventsFile])
 }
 
+// EventsOf returns the events of a record.
+func EventsOf(record map[string][]byte) []byte { return record[eventsFile] }
+
 // ViewRecord returns the view of a record, as a process sees it that does not know whether another one runs the session.
 func ViewRecord(record map[string][]byte) (View, error) {
 	events, err := event.Parse(eventsFile, record[eventsFile])

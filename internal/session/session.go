@@ -30,6 +30,7 @@ import (
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/file/regularfile"
 	"github.com/coven-run/coven/internal/process/failpoint"
+	"github.com/coven-run/coven/internal/session/away"
 	"github.com/coven-run/coven/internal/session/backup"
 )
 
@@ -137,7 +138,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 }
 
 // Open opens an existing session for writing. It returns ErrBusy if another process
-// is writing it.
+// is writing it, and an *away.Error if another machine has it.
 func Open(root, id string, now func() time.Time) (*Session, error) {
 	dir := filepath.Join(root, Dir, id)
 	if err := regularfile.Directory(root, filepath.Join(Dir, id)); err != nil {
@@ -150,7 +151,14 @@ func Open(root, id string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(dir, first.Task, first.TraceID, now)
+	s, err := open(dir, first.Task, first.TraceID, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := away.Check(dir, s.task); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // makeDir creates a directory below root that is accessible only to its owner.

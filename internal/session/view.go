@@ -7,6 +7,7 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session/away"
 	"github.com/coven-run/coven/internal/session/collision"
 	"github.com/coven-run/coven/plugins/provider"
 	"github.com/coven-run/coven/plugins/reviewer"
@@ -70,6 +71,8 @@ type State struct {
 	// Collisions are predicted conflicts with the changes of other tasks. They are not part of the record: package control
 	// sets them.
 	Collisions []collision.Collision `json:"collisions,omitempty"`
+	// Away is set if another machine has continued or ended the session.
+	Away *away.State `json:"away,omitempty"`
 	// Worktree is the directory of the task's worktree, if it exists. It is not part of the record: package control sets it.
 	Worktree string `json:"worktree,omitempty"`
 	// Holder is the coven process that last ran the session: coven/<host>/<pid>. Since is
@@ -195,9 +198,16 @@ func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
 }
 
+// Elsewhere reports whether another machine has the session. The record here is a copy of its last one, see Mirror.
+func (v View) Elsewhere() bool { return v.Away != nil && v.Away.Tip != "" }
+
 // Shown returns the view for display: a running session that waits for a limit or an approval
-// is shown as waiting, and a session with a damaged plan as damaged.
+// is shown as waiting, a session with a damaged plan as damaged, and one that another machine has ended as interrupted.
 func (v View) Shown() View {
+	if v.Away != nil && !v.Elsewhere() {
+		v.Status, v.Reason = Interrupted, ""
+		return v
+	}
 	if v.Damage != "" && v.Status != Running {
 		v.Status, v.Reason, v.Detail = Damaged, "", v.Damage
 	}

@@ -39,6 +39,7 @@ if no session is named.`,
 			if err != nil {
 				return err
 			}
+			a.Mirror(cmd.Context(), p)
 			w := &watcher{app: a, root: p.Repo.Root, tails: map[string]*event.Tail{}, broken: map[string]bool{}, since: since}
 			if len(args) == 1 {
 				v, err := p.SessionOf(cmd.Context(), args[0])

@@ -37,6 +37,7 @@ func NewLogs(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.Mirror(cmd.Context(), p)
 			v, err := p.Find(cmd.Context(), args[0])
 			if err != nil {
 				return err

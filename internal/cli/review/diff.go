@@ -32,6 +32,7 @@ review on a terminal. --since turn shows only the changes since you last asked f
 			if err := control.HideSecrets(p); err != nil {
 				return err
 			}
+			a.Mirror(cmd.Context(), p)
 			diff, err := diffSince(cmd.Context(), &control.Controller{Project: p}, args[0], since)
 			if err != nil {
 				return err

@@ -62,6 +62,7 @@ func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	a.Mirror(ctx, p)
 	waiting, damaged, err := control.Reviews(p)
 	if err != nil {
 		return err
@@ -84,6 +85,7 @@ func listReviews(ctx context.Context, a *cli.App, asJSON bool) error {
 }
 
 func reviewTask(ctx context.Context, a *cli.App, c *control.Controller, id string, asJSON bool) error {
+	a.Mirror(ctx, c.Project)
 	r, err := a.Review(ctx, c, id)
 	if err != nil {
 		return err

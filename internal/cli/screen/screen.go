@@ -40,6 +40,7 @@ const framesPerSecond = 30
 
 func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 	if !a.Interactive || a.Dumb() {
+		a.Mirror(ctx, p)
 		o, err := control.OverviewOf(ctx, p, false)
 		if err != nil {
 			return err

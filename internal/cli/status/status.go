@@ -40,6 +40,7 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 			if remote != "" {
 				return printRemote(cmd.Context(), a, p, remote, asJSON)
 			}
+			a.Mirror(cmd.Context(), p)
 			if asJSON {
 				return printJSON(cmd.Context(), a, p, all)
 			}

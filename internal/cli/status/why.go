@@ -27,6 +27,7 @@ coven need not be running.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.CompleteTasks(cli.All),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
+			a.Mirror(cmd.Context(), p)
 			r, err := control.Why(cmd.Context(), p, args[0])
 			if err == nil && r.State == "queued" {
 				err = heldBack(cmd.Context(), p, &r)

@@ -18,6 +18,7 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/away"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -144,7 +145,10 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 	if errors.Is(err, session.ErrNone) { // or its record was deleted
 		here, err = session.View{}, nil
 	}
-	if err != nil || tip == known && (tip == "" || here.ID != "") {
+	if err == nil && tip == "" && known == "" && here.Away != nil && here.Away.Landed != "" {
+		return &LandedError{Task: task, Commit: here.Away.Landed}
+	}
+	if err != nil || tip == known && (tip == "" || here.ID != "" && !here.Elsewhere()) {
 		return err
 	}
 	return take(ctx, p, name, task, tip, here, force)
@@ -159,7 +163,7 @@ func take(ctx context.Context, p *project.Project, name, task, tip string, here 
 	if err != nil {
 		return err
 	}
-	if here.ID == there.Session {
+	if here.ID == there.Session && !here.Elsewhere() {
 		if record, err := session.Record(here.Dir); err != nil || session.Continues(record, there.Files) {
 			return errors.Join(err, live.Know(ctx, p.Repo, task, tip)) // the answer to the last push was lost
 		}
@@ -234,12 +238,11 @@ func over(ctx context.Context, p *project.Project, name, task string, here sessi
 	if here.ID == "" || !here.Live() {
 		return live.Know(ctx, p.Repo, task, "")
 	}
-	up, err := remote.FetchUpstream(ctx, p.Repo, here.Info.Target, live.Timeout)
+	commit, err := landedAs(ctx, p, name, here)
 	if err != nil {
-		return unreachable(p, name, err)
+		return err
 	}
-	commit, err := live.LandedAs(ctx, p.Repo, here.Task, here.Info.Base, up.Tip)
-	if err != nil {
+	if err := away.Write(here.Dir, &away.State{Landed: commit}); err != nil {
 		return err
 	}
 	if commit == "" {

@@ -283,6 +283,8 @@ func (p *ReadyQueue) canResume(v session.View) bool {
 	switch {
 	case v.Crashed:
 		return !tried
+	case v.Elsewhere():
+		return false
 	case !p.watch || v.Status != session.Waiting:
 		return false
 	case v.Reason == event.WaitCheckout, v.Reason == event.WaitRemote:

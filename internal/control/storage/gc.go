@@ -90,7 +90,7 @@ var errRunning = errors.New("coven gc works when no task does")
 // idle returns an error if a task is running.
 func idle(sessions []session.Summary) error {
 	for _, s := range sessions {
-		if s.Status == session.Running {
+		if s.Status == session.Running && session.Busy(s.Dir()) {
 			return exit.Personf("coven status", "task %s is running: %w", s.Task, errRunning)
 		}
 	}

@@ -48,7 +48,7 @@ func (s *Workspace) othersRunning() []string {
 	sessions, _ := session.NewFinder(s.Repo.Root).Summaries() // a session that cannot be read does not run
 	var tasks []string
 	for _, v := range sessions {
-		if v.Status == session.Running && v.Task != s.Task {
+		if v.Status == session.Running && v.Task != s.Task && session.Busy(v.Dir()) {
 			tasks = append(tasks, v.Task)
 		}
 	}

@@ -1,0 +1,186 @@
+package handover
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/coven-run/coven/internal/control/consent"
+	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/away"
+	"github.com/coven-run/coven/internal/task/holder"
+	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/worktree/diff"
+	"github.com/coven-run/coven/worktree/live"
+	"github.com/coven-run/coven/worktree/remote"
+)
+
+// Mirror updates the records of those sessions here that another machine has continued or ended on their remotes, so that they can be shown. Only the records change: Take
+// brings such a session here. Without sessions on remotes, Mirror does nothing.
+func Mirror(ctx context.Context, p *project.Project) error {
+	agreed, _, err := consent.Read(p.Repo.Root, consentFile)
+	if err != nil || agreed == "" {
+		return err
+	}
+	all, _ := p.Finder.Summaries() // damaged sessions are not mirrored
+	on := map[string][]session.View{}
+	for _, s := range project.Newest(all) {
+		if !s.Live() {
+			continue
+		}
+		if v, err := s.View(); err == nil && v.Info.Remote != "" && !session.Busy(v.Dir) {
+			on[v.Info.Remote] = append(on[v.Info.Remote], v)
+		}
+	}
+	var failed error
+	for _, name := range slices.Sorted(maps.Keys(on)) {
+		failed = errors.Join(failed, mirrorAll(ctx, p, name, on[name]))
+	}
+	return failed
+}
+
+// A mirror updates the record of a session.
+type mirror struct {
+	view       session.View
+	known, tip string // the tips that this machine and the remote have
+	state      *away.State
+	events     []byte // of the other machine, or nil
+}
+
+// mirrorAll mirrors the sessions that a remote keeps. One that cannot be mirrored does not affect the others.
+func mirrorAll(ctx context.Context, p *project.Project, name string, views []session.View) error {
+	if err := stillAgreed(ctx, p.Repo, name, views[0].Task); err != nil {
+		return err
+	}
+	tips, err := live.Tips(ctx, p.Repo, name)
+	if err != nil {
+		return unreachable(p, name, err)
+	}
+	var all []*mirror
+	wanted := map[string]string{}
+	for _, v := range views {
+		m := &mirror{view: v, tip: tips[live.Ref(v.Task)]}
+		if m.known, err = live.Known(ctx, p.Repo, v.Task); err != nil {
+			return err
+		}
+		if m.seen() {
+			continue
+		}
+		if m.tip != "" && m.tip != m.known {
+			wanted[live.Ref(v.Task)] = m.tip
+		}
+		all = append(all, m)
+	}
+	states, failed := map[string]live.State{}, error(nil)
+	if len(wanted) > 0 {
+		var damaged map[string]error
+		states, damaged = live.FetchAll(ctx, p.Repo, name, wanted)
+		failed = errors.Join(slices.Collect(maps.Values(damaged))...)
+	}
+	for _, m := range all {
+		if s, fetched := states[live.Ref(m.view.Task)]; m.tip == "" || m.tip == m.known || fetched {
+			failed = errors.Join(failed, m.update(ctx, p, name, s))
+		}
+	}
+	return failed
+}
+
+// seen reports whether the record here is that of the remote, or the session was never pushed.
+func (m *mirror) seen() bool {
+	if at := m.view.Away; m.known != m.tip && at != nil {
+		return at.Tip == m.tip
+	}
+	return m.known == "" || m.known == m.tip && m.view.Away == nil
+}
+
+// update updates a record. s is the session at the tip of the remote, if that is not the known one.
+func (m *mirror) update(ctx context.Context, p *project.Project, name string, s live.State) (err error) {
+	switch {
+	case m.tip == "":
+		err = m.end(ctx, p, name)
+	case m.tip != m.known:
+		err = m.take(p, name, s)
+	}
+	if err != nil || m.state == nil && m.view.Away == nil {
+		return err
+	}
+	release, err := live.Lock(ctx, p.Repo, m.view.Task)
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = session.Mirror(p.Repo.Root, m.view.ID, p.Env.Now, func() (*away.State, []byte, error) {
+		if known, err := live.Known(ctx, p.Repo, m.view.Task); err != nil || known != m.known { // this machine has continued it
+			return away.Read(m.view.Dir), nil, err
+		}
+		return m.state, m.events, nil
+	})
+	if errors.Is(err, session.ErrBusy) {
+		return nil // this machine continues it
+	}
+	return err
+}
+
+// end sets the state of a session that is over on its remote.
+func (m *mirror) end(ctx context.Context, p *project.Project, name string) error {
+	commit, err := landedAs(ctx, p, name, m.view)
+	m.state = &away.State{Landed: commit}
+	return err
+}
+
+// take sets the state and the events of a session that another machine has, unless these are an earlier record of this machine.
+func (m *mirror) take(p *project.Project, name string, s live.State) error {
+	here, err := session.Record(m.view.Dir)
+	if err != nil || m.view.Away == nil && session.Continues(here, s.Files) {
+		return err
+	}
+	v, err := viewOf(s, live.Ref(m.view.Task))
+	if err == nil && (s.Session != m.view.ID || v.Info.Remote != name) { // it is another one
+		return nil
+	}
+	if err == nil {
+		err = checkRecord(p, m.view.Task, s)
+	}
+	m.state, m.events = &away.State{Tip: s.Tip, Machine: holder.HostOf(v.Holder), Remote: name}, session.EventsOf(s.Files)
+	return damaged(p, name, m.view.Task, err)
+}
+
+// landedAs returns the commit with which the task of a session has landed, or "".
+func landedAs(ctx context.Context, p *project.Project, name string, v session.View) (string, error) {
+	up, err := remote.FetchUpstream(ctx, p.Repo, v.Info.Target, live.Timeout)
+	if err != nil {
+		return "", unreachable(p, name, err)
+	}
+	return live.LandedAs(ctx, p.Repo, v.Task, v.Info.Base, up.Tip)
+}
+
+// Change returns the change of a session that another machine has, as of its last step.
+func Change(ctx context.Context, p *project.Project, v session.View) (diff.Diff, error) {
+	next := "coven resume " + shellword.Word(v.Task) + " --remote " + shellword.Word(v.Info.Remote)
+	s, err := live.Read(ctx, p.Repo, v.Away.Tip)
+	if err != nil {
+		return diff.Diff{}, exit.Failedf(next, "%s has the change of task %s: %w", v.Away.Machine, v.Task, err)
+	}
+	content := s.Snapshot
+	if content == "" {
+		content = s.Branch.Tip
+	}
+	if content == "" {
+		return diff.Diff{From: v.Info.Base, To: v.Info.Base}, nil
+	}
+	start := v.Info.Base
+	for _, merged := range slices.Backward(s.Branch.Merged) {
+		if in, err := remote.Contains(ctx, p.Repo, s.Branch.Tip, merged); err == nil && in {
+			start = merged
+			break
+		}
+	}
+	tree, err := remote.Tree(ctx, p.Repo, content)
+	if err != nil {
+		return diff.Diff{}, exit.Failedf(next, "%s has the change of task %s: %w", v.Away.Machine, v.Task, err)
+	}
+	return diff.Between(ctx, p.Repo, start, tree)
+}

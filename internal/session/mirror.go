@@ -1,0 +1,38 @@
+package session
+
+import (
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session/away"
+)
+
+// Mirror makes the record of a session the one that another machine has: its state, and its events unless they are nil. decide returns them while no process writes the
+// session. Then Open refuses the session until it has been imported. The error is ErrBusy if a process is writing it.
+func Mirror(root, id string, now func() time.Time, decide func() (*away.State, []byte, error)) error {
+	dir := filepath.Join(root, Dir, id)
+	first, err := event.First(filepath.Join(dir, eventsFile))
+	if err != nil {
+		return err
+	}
+	s, err := open(dir, first.Task, first.TraceID, now)
+	if err != nil {
+		return err
+	}
+	state, events, err := decide()
+	if err == nil {
+		err = away.Write(dir, state)
+	}
+	if err == nil && events != nil {
+		err = away.Rewrite(dir, eventsFile, "events-before-"+state.Tip[:12]+".jsonl", events)
+	}
+	if err = errors.Join(err, s.Close()); err != nil || events == nil {
+		return err
+	}
+	if s, err = open(dir, first.Task, first.TraceID, now); err != nil {
+		return err
+	}
+	return errors.Join(s.writeViews(), s.Close())
+}
