@@ -16,6 +16,8 @@ import (
 
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/handover"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/session/spending"
@@ -30,6 +32,7 @@ type Repository struct {
 	Clock   func() time.Time
 
 	watcher *fsnotify.Watcher
+	stop    func() // ends the look at the remotes
 }
 
 // Watch begins to watch the records, and hides secrets from then on. Close ends it.
@@ -42,11 +45,36 @@ func (r *Repository) Watch() (err error) {
 	}
 	r.Project.Finder.Follow()
 	r.watchNew()
+	ctx, cancel := context.WithCancel(r.Context)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.mirror(ctx)
+	}()
+	r.stop = func() { cancel(); <-done }
 	return nil
 }
 
 // Close ends the watch.
-func (r *Repository) Close() error { return r.watcher.Close() }
+func (r *Repository) Close() error {
+	r.stop()
+	return r.watcher.Close()
+}
+
+// mirrorPause is the time between two looks at the remotes that keep sessions.
+const mirrorPause = 15 * time.Second
+
+// mirror updates the records of sessions that other machines have continued, until ctx ends. Without an answer of a remote, they stay as they are.
+func (r *Repository) mirror(ctx context.Context) {
+	for timer := time.NewTimer(0); ; timer.Reset(clock.ToReal(mirrorPause)) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			_ = handover.Mirror(ctx, r.Project)
+		}
+	}
+}
 
 // watchNew watches the directories that did not exist before. Watching one twice does nothing.
 func (r *Repository) watchNew() {

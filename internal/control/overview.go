@@ -115,7 +115,7 @@ func Doing(v session.View) (step, action string) {
 	}
 	last := v.Steps[len(v.Steps)-1]
 	if v.Elsewhere() {
-		return terminal.StepName(last.Path), v.Away.Text("")
+		return v.Away.Text(""), "after " + terminal.StepName(last.Path)
 	}
 	if v.Turn != nil {
 		action := fmt.Sprintf("waits for its turn, position %d", v.Turn.Position)
