@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coven-run/coven/internal/control/hooks"
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -65,7 +66,9 @@ func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, er
 		v, err = c.recall(ctx, v)
 	}
 	if err == nil && v.Away != nil && v.Away.Tip+v.Away.Landed != "" {
-		v, err = c.sessionOf(ctx, v.Task, session.View{})
+		if err = handover.Take(ctx, c.Project, v.Info.Remote, v.Task, false); err == nil || errors.As(err, new(*handover.EndedError)) {
+			v, err = c.Project.Find(ctx, v.Task)
+		}
 	}
 	if err == nil && v.Status == session.Running {
 		v, err = c.stop(ctx, v)

@@ -11,8 +11,11 @@ import (
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/handover"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
+	"github.com/coven-run/coven/internal/text/shellword"
 )
 
 // NewAttach returns the command coven attach.
@@ -24,7 +27,10 @@ func NewAttach(a *cli.App) *cobra.Command {
 		Long: `Watch what the agent says and does. Each line you type is sent to the agent: it
 reads the line after its current step and answers before it finishes. A line typed
 while no agent is working waits for the next one. Ctrl-C stops watching; the agent
-keeps working. With -m, a task that waits for review continues as with coven revise.`,
+keeps working. With -m, a task that waits for review continues as with coven revise.
+
+If another machine runs the task, see coven status --remote, coven shows the events up to the end of the
+last step, and that machine gets the message of -m at the end of the present one, or after a few minutes.`,
 		Example: `  coven attach bd-12
   coven attach bd-12 -m "use the existing parser"`,
 		Args:              cobra.ExactArgs(1),
@@ -34,10 +40,15 @@ keeps working. With -m, a task that waits for review continues as with coven rev
 			if err != nil {
 				return err
 			}
+			a.Mirror(cmd.Context(), p)
 			c := &control.Controller{Project: p}
 			if cmd.Flags().Changed("message") {
-				if v, err := p.Find(cmd.Context(), args[0]); err == nil && control.WaitsForReview(v) {
+				v, err := p.Find(cmd.Context(), args[0])
+				switch {
+				case err == nil && control.WaitsForReview(v):
 					return revise(cmd.Context(), a, v, message)
+				case err == nil && v.Elsewhere() && v.Status == session.Running:
+					return send(cmd.Context(), a, p, v, message)
 				}
 				if err := c.Deliver(cmd.Context(), args[0], message); err != nil {
 					return err
@@ -47,6 +58,9 @@ keeps working. With -m, a task that waits for review continues as with coven rev
 			v, err := c.Attach(cmd.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if v.Elsewhere() {
+				return show(a, v)
 			}
 			return (&attachment{app: a, controller: c, view: v}).follow(cmd.Context())
 		},
@@ -61,6 +75,27 @@ func revise(ctx context.Context, a *cli.App, v session.View, message string) err
 	return a.WithController(ctx, func(c *control.Controller) error {
 		return a.Revise(ctx, c, control.ReviseRequest{Task: v.Task, Seen: v, Comments: []string{message}})
 	})
+}
+
+// send sends a message to the agent of a session that another machine runs.
+func send(ctx context.Context, a *cli.App, p *project.Project, v session.View, message string) error {
+	if err := control.HideSecrets(p); err != nil {
+		return err
+	}
+	if err := handover.Send(ctx, p, v, message); err != nil {
+		return err
+	}
+	return a.Printf("sent to %s, where the agent gets it after the present step, or in a few minutes\n", terminal.Printable(v.Away.Machine))
+}
+
+// show prints the events of a session that another machine runs, as far as they are known.
+func show(a *cli.App, v session.View) error {
+	if _, err := cli.NewSpectator(a, v).Show(); err != nil {
+		return err
+	}
+	ago := max(a.Now().Sub(v.Updated), 0).Round(time.Second)
+	return a.Printf("%s  %s on %s: its events up to the end of the last step, %s ago\n  next: coven attach %s -m TEXT\n",
+		terminal.Printable(v.Task), control.StateOf(v), terminal.Printable(v.Away.Machine), ago, terminal.Printable(shellword.Word(v.Task)))
 }
 
 // attachment watches a session that another process runs, and sends messages to its agent.

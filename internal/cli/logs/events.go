@@ -92,7 +92,7 @@ func (w *watcher) over() bool {
 		return false
 	}
 	v, err := session.Load(w.only)
-	return err != nil || v.Status != session.Running
+	return err != nil || v.Status != session.Running || v.Elsewhere()
 }
 
 // printNew prints new events, ordered by time across sessions.

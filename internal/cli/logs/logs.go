@@ -63,7 +63,7 @@ func (o *logsOptions) print(ctx context.Context, v session.View) error {
 		if err != nil {
 			return err
 		}
-		if !o.follow || now.Status != session.Running {
+		if !o.follow || now.Status != session.Running || now.Elsewhere() {
 			return o.app.Printf("%s  %s\n", terminal.Printable(v.Task), control.StateOf(now))
 		}
 		select {

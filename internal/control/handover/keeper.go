@@ -65,8 +65,13 @@ func (k *Keeper) recorded(t event.Type) error {
 			return exit.Personf("coven resume "+shellword.Word(k.Task), "%w", err)
 		}
 	case t == event.StepCompleted:
-		return k.push(ctx)
+		if err := k.push(ctx); err != nil {
+			return err
+		}
+	default:
+		return nil
 	}
+	k.deliver(ctx)
 	return nil
 }
 
@@ -210,10 +215,14 @@ func (k *Keeper) Check(ctx context.Context) error {
 		return nil //nolint:nilerr // the next push finds out
 	}
 	tip, err := live.Tip(ctx, k.Repo, k.Remote, k.Task)
-	if err != nil || tip == known {
+	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	return k.push(ctx)
+	if tip != known {
+		return k.push(ctx)
+	}
+	k.deliver(ctx)
+	return nil
 }
 
 // Landed returns the commit with which the task has landed on the target since it started, or "". ref is the remote-tracking ref of the target.
@@ -277,6 +286,9 @@ func (k *Keeper) archive(ctx context.Context, s live.State) error {
 		return err
 	}
 	s.Tip = end
+	if all, err := live.Mails(ctx, k.Repo, k.Remote, k.Task); err == nil && len(all) > 0 {
+		_ = live.DropMails(ctx, k.Repo, k.Remote, all) // no agent will read them
+	}
 	return live.Archive(ctx, k.Repo, k.Remote, k.Task, live.ArchiveRef(holder.Machine(), k.Session.Now()), s)
 }
 

@@ -254,6 +254,19 @@ func over(ctx context.Context, p *project.Project, name, task string, here sessi
 	return &LandedError{Task: here.Task, Commit: commit}
 }
 
+// An EndedError means that a session ended on another machine, without landing.
+type EndedError struct{ Task string }
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("the session of task %s ended on another machine, without landing", e.Task)
+}
+
+// CommandExit returns exit.Person.
+func (e *EndedError) CommandExit() int { return exit.Person }
+
+// NextCommand returns the command that ends the session here.
+func (e *EndedError) NextCommand() string { return "coven cancel " + shellword.Word(e.Task) }
+
 // A LandedError means that another machine has landed a task. Its session here can be resumed in any state, and completes then.
 type LandedError struct{ Task, Commit string }
 

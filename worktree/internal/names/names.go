@@ -95,9 +95,10 @@ func cleaned(id string) string {
 const CovenPrefix = "refs/coven/"
 
 // LivePrefix is the prefix of the refs of sessions that are kept on a remote; SafeName of the task follows. ArchivePrefix is that of their
-// archives: a month and a machine, such as 2006-01/name, follow.
+// archives: a month and a machine, such as 2006-01/name, follow. MailPrefix is that of messages: SafeName of the task, a slash and an ID follow.
 const (
 	LivePrefix    = "refs/coven/live/"
+	MailPrefix    = "refs/coven/mail/"
 	ArchivePrefix = "refs/coven/archive/"
 )
 
