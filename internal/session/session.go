@@ -176,7 +176,11 @@ func open(dir, task, trace string, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", filepath.Base(dir), err)
 	}
-	if err := acquire(lock); err != nil {
+	err = acquire(lock)
+	if err == nil && !isAt(lock, file) { // Mirror has replaced it
+		err = ErrBusy
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("session %s: %w", filepath.Base(dir), err), lock.Close())
 	}
 	journal, err := event.Open(file, now)
@@ -430,6 +434,13 @@ func acquire(f *os.File) error {
 		return ErrBusy
 	}
 	return err
+}
+
+// isAt reports whether a file name still leads to an open file.
+func isAt(f *os.File, name string) bool {
+	opened, err := f.Stat()
+	named, nameErr := os.Lstat(name)
+	return err == nil && nameErr == nil && os.SameFile(opened, named)
 }
 
 // release releases the lock. Closing the file is not sufficient, because a child process

@@ -48,7 +48,10 @@ The task (backtest) is that of coven grimoires backtest.`,
 		Example: `  coven cost
   coven cost --by day --since 7d
   coven cost --by model --json`,
-		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error { return o.run(p) }),
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
+			a.Mirror(cmd.Context(), p)
+			return o.run(p)
+		}),
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.by, "by", "task", "group by this `KEY`: "+strings.Join(spending.Keys(), ", "))

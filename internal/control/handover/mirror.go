@@ -113,8 +113,9 @@ func (m *mirror) update(ctx context.Context, p *project.Project, name string, s 
 	}
 	defer release()
 	err = session.Mirror(p.Repo.Root, m.view.ID, p.Env.Now, func() (*away.State, []byte, error) {
-		if known, err := live.Known(ctx, p.Repo, m.view.Task); err != nil || known != m.known { // this machine has continued it
-			return away.Read(m.view.Dir), nil, err
+		known, err := live.Known(ctx, p.Repo, m.view.Task)
+		if now := away.Read(m.view.Dir); err != nil || known != m.known || !now.Equal(m.view.Away) { // another process was faster
+			return now, nil, err
 		}
 		return m.state, m.events, nil
 	})
@@ -140,6 +141,9 @@ func (m *mirror) take(p *project.Project, name string, s live.State) error {
 	v, err := viewOf(s, live.Ref(m.view.Task))
 	if err == nil && (s.Session != m.view.ID || v.Info.Remote != name) { // it is another one
 		return nil
+	}
+	if err == nil && !away.SameStart(session.EventsOf(here), session.EventsOf(s.Files)) {
+		err = errors.New("its events begin with others than here")
 	}
 	if err == nil {
 		err = checkRecord(p, m.view.Task, s)

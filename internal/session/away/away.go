@@ -107,8 +107,8 @@ func Write(dir string, s *State) error {
 	return regularfile.Replace(file, append(content, '\n'), fileMode)
 }
 
-// Rewrite makes events those of a file in dir, in place, so that the file stays locked and readers go on. It keeps the first lines that are the same. If the
-// file has others after these, its old content is copied to the file copyName before.
+// Rewrite makes events those of a file in dir, which the caller has locked. It appends them if it can, so that readers go on. Otherwise, it keeps the old content in the
+// file copyName, and replaces the file.
 func Rewrite(dir, name, copyName string, events []byte) error {
 	f, err := regularfile.OpenFileIn(dir, name, os.O_RDWR, fileMode)
 	if err != nil {
@@ -124,14 +124,23 @@ func Rewrite(dir, name, copyName string, events []byte) error {
 		if err := regularfile.Replace(filepath.Join(dir, copyName), here, fileMode); err != nil {
 			return err
 		}
-		if err := f.Truncate(int64(same)); err != nil {
-			return err
-		}
+		return regularfile.Replace(filepath.Join(dir, name), events, fileMode)
 	}
 	if _, err := f.WriteAt(events[same:], int64(same)); err != nil {
 		return err
 	}
 	return f.Sync()
+}
+
+// SameStart reports whether two texts begin with the same line, as the events of a session do.
+func SameStart(a, b []byte) bool { return common(a, b) > 0 }
+
+// Equal reports whether two states are the same.
+func (s *State) Equal(other *State) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	return *s == *other
 }
 
 // common returns the length of the lines that two texts have in common at their beginning.
