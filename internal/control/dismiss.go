@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/coven-run/coven/internal/control/hooks"
 	"github.com/coven-run/coven/internal/control/handover"
+	"github.com/coven-run/coven/internal/control/hooks"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"

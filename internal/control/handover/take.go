@@ -277,19 +277,6 @@ func (e *LandedError) Error() string {
 // NextCommand returns the command that completes the session.
 func (e *LandedError) NextCommand() string { return "coven resume " + shellword.Word(e.Task) }
 
-// An EndedError means that the session of a task ended on another machine, without landing.
-type EndedError struct{ Task string }
-
-func (e *EndedError) Error() string {
-	return fmt.Sprintf("the session of task %s ended on another machine, without landing", e.Task)
-}
-
-// CommandExit returns exit.Person.
-func (e *EndedError) CommandExit() int { return exit.Person }
-
-// NextCommand returns the command that ends the session here.
-func (e *EndedError) NextCommand() string { return "coven cancel " + shellword.Word(e.Task) }
-
 // Kept reports whether a remote keeps the session of a task, as far as this machine knows.
 func Kept(ctx context.Context, p *project.Project, task string) (bool, error) {
 	known, err := live.Known(ctx, p.Repo, task)
