@@ -192,12 +192,12 @@ func within(patterns []string, name string) bool {
 	})
 }
 
-// Only package worktree runs git, and only through its git package. Exceptions are the demo, plugintest and
-// fakeforge, which have their own repositories.
+// Only package worktree runs git, and only through its git package. Exceptions are the demo, the chaos
+// test of workers, plugintest and fakeforge, which have their own repositories.
 func TestOnlyWorktreeRunsGit(t *testing.T) {
 	for dir, files := range packages(t) {
 		for file, used := range files {
-			if strings.HasPrefix(dir, "worktree") || dir == "examples/demo" || dir == "plugins/plugintest" || dir == "internal/fake/fakeforge" || !slices.Contains(used, "os/exec") {
+			if strings.HasPrefix(dir, "worktree") || dir == "examples/demo" || dir == "distributed/chaos" || dir == "plugins/plugintest" || dir == "internal/fake/fakeforge" || !slices.Contains(used, "os/exec") {
 				continue
 			}
 			text, err := os.ReadFile(file)
@@ -622,7 +622,7 @@ var unbounded = map[string]string{
 }
 
 func TestReadsAreBounded(t *testing.T) {
-	tools := []string{"distributed/server/servertest", "examples/...", "internal/fake/...", "internal/manual/...", "internal/testrun", "plugins/plugintest"}
+	tools := []string{"distributed/chaos", "distributed/server/servertest", "examples/...", "internal/fake/...", "internal/manual/...", "internal/testrun", "plugins/plugintest"}
 	unused := maps.Clone(unbounded)
 	for _, file := range goFiles(t) {
 		if strings.HasSuffix(file, "_test.go") || within(tools, path.Dir(file)) {
