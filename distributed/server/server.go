@@ -13,10 +13,12 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/coven-run/coven/distributed/connect"
 )
 
 // Namespace is the namespace of coven's workflows.
-const Namespace = "coven"
+const Namespace = connect.Namespace
 
 // retention is how long the server keeps a workflow after its end. The git remote has the session.
 const retention = 7 * 24 * time.Hour

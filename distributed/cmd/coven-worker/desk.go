@@ -10,10 +10,10 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/coven-run/coven/distributed/connect"
 	"github.com/coven-run/coven/distributed/desk"
+	"github.com/coven-run/coven/distributed/server"
 	"github.com/coven-run/coven/distributed/session"
 )
 
@@ -92,25 +92,22 @@ func newList(on *string) *cobra.Command {
 	return cmd
 }
 
-// retention is how long the server remembers workflows that are over.
-const retention = 3 * 24 * time.Hour
-
 // newNamespace returns the command that makes the namespace.
 func newNamespace(on *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "namespace", Short: "Make the namespace on the server, once", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
 			options, err := connect.Options(*on, "namespace")
 			if err != nil {
 				return err
 			}
-			c, err := client.NewNamespaceClient(options)
+			c, err := client.DialContext(ctx, options)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			err = c.Register(cmd.Context(), &workflowservice.RegisterNamespaceRequest{Namespace: options.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(retention)})
-			if err != nil {
+			if err := server.Register(ctx, c, options.Namespace); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "namespace %s on %s\n", options.Namespace, options.HostPort) //nolint:errcheck // informal

@@ -58,7 +58,12 @@ func (w *work) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := w.dial(ctx, m)
+	handler, flush, err := metrics(ctx)
+	if err != nil {
+		return err
+	}
+	defer flush(context.WithoutCancel(ctx)) //nolint:errcheck // metrics only
+	c, err := w.dial(ctx, m, handler)
 	if err != nil {
 		return err
 	}
@@ -123,9 +128,14 @@ func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
 }
 
 // dial connects to the server, as soon as it answers.
-func (w *work) dial(ctx context.Context, m *machine.Machine) (client.Client, error) {
+func (w *work) dial(ctx context.Context, m *machine.Machine, handler client.MetricsHandler) (client.Client, error) {
+	options, err := connect.Options(*w.on, m.Name)
+	if err != nil {
+		return nil, err
+	}
+	options.MetricsHandler = handler
 	for told := false; ; told = true {
-		c, err := connect.Dial(ctx, *w.on, m.Name)
+		c, err := client.DialContext(ctx, options)
 		if err == nil || ctx.Err() != nil || !connect.IsAway(err) {
 			return c, err
 		}
