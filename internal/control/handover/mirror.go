@@ -3,6 +3,7 @@ package handover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -88,23 +89,30 @@ func mirrorAll(ctx context.Context, p *project.Project, name string, views []ses
 	return failed
 }
 
-// seen reports whether the record here is that of the remote, or the session was never pushed.
+// seen reports whether this machine has the session, or has seen its state at the remote.
 func (m *mirror) seen() bool {
-	if at := m.view.Away; m.known != m.tip && at != nil {
-		return at.Tip == m.tip
+	at := m.view.Away
+	switch {
+	case m.known == "": // it was never pushed
+		return true
+	case at == nil:
+		return m.known == m.tip
+	case m.known == m.tip:
+		return at.Tip != "" // Take brings the older record
 	}
-	return m.known == "" || m.known == m.tip && m.view.Away == nil
+	return at.Tip == m.tip && at.Tip+at.Landed != "" // one that ended without landing may have landed on a branch that was late
 }
 
-// update updates a record. s is the session at the tip of the remote, if that is not the known one.
+// update updates a record. s is the session at the tip of the remote, if there is one.
 func (m *mirror) update(ctx context.Context, p *project.Project, name string, s live.State) (err error) {
-	switch {
-	case m.tip == "":
+	switch m.tip {
+	case m.known: // this machine has it after all
+	case "":
 		err = m.end(ctx, p, name)
-	case m.tip != m.known:
-		err = m.take(p, name, s)
+	default:
+		err = m.take(ctx, p, name, s)
 	}
-	if err != nil || m.state == nil && m.view.Away == nil {
+	if err != nil || m.state.Equal(m.view.Away) {
 		return err
 	}
 	release, err := live.Lock(ctx, p.Repo, m.view.Task)
@@ -133,14 +141,17 @@ func (m *mirror) end(ctx context.Context, p *project.Project, name string) error
 }
 
 // take sets the state and the events of a session that another machine has, unless these are an earlier record of this machine.
-func (m *mirror) take(p *project.Project, name string, s live.State) error {
+func (m *mirror) take(ctx context.Context, p *project.Project, name string, s live.State) error {
 	here, err := session.Record(m.view.Dir)
 	if err != nil || m.view.Away == nil && session.Continues(here, s.Files) {
 		return err
 	}
 	v, err := viewOf(s, live.Ref(m.view.Task))
-	if err == nil && (s.Session != m.view.ID || v.Info.Remote != name) { // it is another one
-		return nil
+	if err == nil && s.Session != m.view.ID { // another one has begun since
+		return m.end(ctx, p, name)
+	}
+	if err == nil && v.Info.Remote != name {
+		err = fmt.Errorf("it was begun with a remote called %q", v.Info.Remote)
 	}
 	if err == nil && !away.SameStart(session.EventsOf(here), session.EventsOf(s.Files)) {
 		err = errors.New("its events begin with others than here")
