@@ -102,6 +102,7 @@ func (d *Desk) run(ctx context.Context, t session.Task) error {
 	options := client.StartWorkflowOptions{
 		ID: t.ID(), TaskQueue: session.Queue(t.Repository, t.Plan, ""),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowTaskTimeout:   session.DecisionTime,
 	}
 	if err := again(ctx, func() error {
 		_, err := d.Client.SignalWithStartWorkflow(ctx, t.ID(), session.Wake, nil, options, session.Name, t)

@@ -73,6 +73,13 @@ const (
 	longest    = 30 * 24 * time.Hour
 )
 
+// Times after which the next machine decides about a session, if the one that was asked is lost. A machine that has decided is asked first. Without
+// them, these are 10 s and 5 s.
+const (
+	DecisionTime = 5 * time.Second
+	StickyTime   = time.Second
+)
+
 // Run is the workflow.
 func Run(ctx workflow.Context, t Task) (Stop, error) {
 	r := &run{Task: t, wake: workflow.GetSignalChannel(ctx, Wake)}

@@ -166,6 +166,7 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 		one := worker.New(c, queue, worker.Options{
 			Tuner: places, DisableWorkflowWorker: !workflows, WorkerStopTimeout: w.drain + 2*grace,
 			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second, Identity: m.Name,
+			StickyScheduleToStartTimeout: session.StickyTime,
 		})
 		if workflows {
 			one.RegisterWorkflowWithOptions(session.Run, workflow.RegisterOptions{Name: session.Name})
