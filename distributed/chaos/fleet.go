@@ -172,6 +172,40 @@ func wait(ctx context.Context, pause time.Duration) {
 	}
 }
 
+// drain ends the coven-worker of a machine.
+func (f *fleet) drain(ctx context.Context, m *machine) error {
+	for look := time.Tick(100 * time.Millisecond); !f.serves(m); {
+		select {
+		case <-look:
+		case <-m.ended:
+			return fmt.Errorf("the worker of %s has ended", m.name)
+		case <-ctx.Done():
+			return fmt.Errorf("the worker of %s does not begin", m.name)
+		}
+	}
+	m.measure()
+	for _, p := range below(m.cmd.Process.Pid) {
+		if p.name == filepath.Base(f.o.Worker) {
+			send([]process{p}, syscall.SIGTERM)
+		}
+	}
+	select {
+	case <-m.ended:
+		if code := m.cmd.ProcessState.ExitCode(); code != 0 {
+			return fmt.Errorf("the worker of %s ended with code %d when it was drained", m.name, code)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the worker of %s does not end when it is drained", m.name)
+	}
+}
+
+// serves reports whether the coven-worker of a machine has begun to work.
+func (f *fleet) serves(m *machine) bool {
+	log, err := os.ReadFile(f.log(m))
+	return err == nil && strings.Contains(string(log), m.name+" serves ")
+}
+
 // measure reads the processor time of a machine, which is about to end.
 func (m *machine) measure() {
 	m.usage = usage{}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -39,25 +38,13 @@ func (r *run) verify(ctx context.Context) error {
 
 // drain ends the machines as a person would.
 func (r *run) drain(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var wrong []error
 	for _, m := range r.fleet.there() {
-		m.measure()
-		for _, p := range below(m.cmd.Process.Pid) {
-			if p.name == filepath.Base(r.o.Worker) {
-				_ = syscall.Kill(p.pid, syscall.SIGTERM)
-			}
-		}
-		select {
-		case <-m.ended:
-			if code := m.cmd.ProcessState.ExitCode(); code != 0 {
-				return fmt.Errorf("the worker of %s ended with code %d when it was drained", m.name, code)
-			}
-		case <-time.After(time.Minute):
-			return fmt.Errorf("the worker of %s does not end when it is drained", m.name)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		wrong = append(wrong, r.fleet.drain(ctx, m))
 	}
-	return nil
+	return errors.Join(wrong...)
 }
 
 // landed checks that each task has landed once, or not at all.
