@@ -27,7 +27,7 @@ AXE := $(TOOLS)/mcp/node_modules/axe-core/axe.min.js
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -p=$(PACKAGES) -parallel=4
 
-.PHONY: build help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man docs release installed bench speed speed-short fuzz clean
+.PHONY: build distributed help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man docs release installed bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -112,6 +112,13 @@ e2e-latest: ## run the stories and the contract of the real Claude Code CLI with
 	@echo "Claude Code $$(cat $(LATEST)/claude/version) is npm's latest; $(CLAUDE_CODE) is pinned"
 	COVEN_LONG=1 COVEN_REAL_CLAUDE=$(LATEST)/claude/node_modules/.bin/claude COVEN_REQUIRE_REAL_CLAUDE=1 \
 		$(TESTRUN) -count=1 $(TESTFLAGS) -run='^TestReal(|KeepsTheContract|Claude|Race)$$' ./cmd/coven ./internal/fake/fakeclaude ./internal/sandbox/forwarder
+
+TASKS ?= 60
+distributed: build ## run the tests of workers: Temporal's server, and TASKS=60 tasks on machines that are killed and cut off (Linux, root)
+	@.ci/temporal $(TOOLS)
+	@$(GO) -C distributed build -o $(CURDIR)/$(BIN)/ ./cmd/coven-worker ./chaos
+	@$(GO) -C distributed test -timeout 20m ./...
+	@$(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(TASKS)
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
 	COVEN_LONG=1 $(TESTRUN) -count=1 -timeout=5h $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven

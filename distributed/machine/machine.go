@@ -5,7 +5,6 @@
 package machine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,8 +60,9 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 
 func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, error) {
 	cmd := exec.Command(m.Coven, "resume", "--remote", m.Remote, "--worker", "--", t.Task) //nolint:gosec,noctx // it is coven; see wait
-	output := &bytes.Buffer{}
+	output := &tail{}
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = m.Dir, environ(), output, output, &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = m.Grace // a program of a task may hold the output open
 	if err := cmd.Start(); err != nil {
 		return session.Stop{}, err
 	}
@@ -70,10 +70,10 @@ func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, er
 	if ctx.Err() != nil {
 		return session.Stop{}, ctx.Err()
 	}
-	if err == nil {
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		err = errNoState
 	}
-	s, problem := parse(output.String(), err)
+	s, problem := parse(string(output.last), err)
 	if problem != "" {
 		m.Log("%s: %s", t.Task, problem) // the server gets no text of coven
 		return s, fmt.Errorf("coven resume did not run: %w", err)
@@ -122,6 +122,18 @@ func parse(output string, ended error) (s session.Stop, problem string) {
 		last = lines[len(lines)-2]
 	}
 	return s, fmt.Sprintf("coven resume: %v: %.300s", ended, last)
+}
+
+// tail keeps the end of what coven prints.
+type tail struct{ last []byte }
+
+// maxOutput limits it, in bytes. The state is a line of some hundred.
+const maxOutput = 16 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.last = append(t.last, p...)
+	t.last = t.last[max(0, len(t.last)-maxOutput):]
+	return len(p), nil
 }
 
 // environ returns the environment of coven: that of this process, without the connection to the server.

@@ -1,0 +1,182 @@
+package machine_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/coven-run/coven/distributed/machine"
+	"github.com/coven-run/coven/distributed/session"
+)
+
+// host is a machine whose coven is a shell script.
+type host struct {
+	*machine.Machine
+	env *testsuite.TestActivityEnvironment
+
+	mu  sync.Mutex
+	log []string
+}
+
+func newHost(t *testing.T, script string) *host {
+	t.Helper()
+	dir := t.TempDir()
+	coven := filepath.Join(dir, "coven")
+	if err := os.WriteFile(coven, []byte("#!/bin/sh\n"+script), 0o700); err != nil { //nolint:gosec // it is executed
+		t.Fatal(err)
+	}
+	suite := &testsuite.WorkflowTestSuite{}
+	h := &host{env: suite.NewTestActivityEnvironment()}
+	h.Machine = &machine.Machine{
+		Name: "m1", Repository: "acme/shop", Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
+		Places: make(chan struct{}, 1), Park: make(chan struct{}),
+		Log: func(format string, args ...any) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.log = append(h.log, fmt.Sprintf(format, args...))
+		},
+	}
+	h.env.RegisterActivityWithOptions(h.Stretch, activity.RegisterOptions{Name: session.Stretch})
+	h.env.SetTestTimeout(time.Minute)
+	return h
+}
+
+func (h *host) run() (session.Stop, error) {
+	value, err := h.env.ExecuteActivity(session.Stretch, session.Task{Repository: "acme/shop", Task: "-bd 1", Heartbeat: 40 * time.Millisecond})
+	var stop session.Stop
+	if err == nil {
+		err = value.Get(&stop)
+	}
+	return stop, err
+}
+
+// The command line, the state, and the environment, which lacks the connection to the server.
+func TestStretch(t *testing.T) {
+	t.Setenv("TEMPORAL_API_KEY", "secret")
+	t.Setenv("MINE", "kept")
+	h := newHost(t, `echo "$#: $*: $TEMPORAL_API_KEY$MINE" > called
+echo 'bd-1  waiting (limit)'
+echo '{"status":"waiting","reason":"limit","until":"2030-01-02T03:04:05Z"}'
+exit 5
+`)
+	stop, err := h.run()
+	want := session.Stop{Status: "waiting", Reason: "limit", Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Machine: "m1"}
+	if err != nil || stop != want {
+		t.Errorf("got %+v, %v", stop, err)
+	}
+	called, err := os.ReadFile(filepath.Join(h.Dir, "called"))
+	if got := string(called); err != nil || got != "6: resume --remote origin --worker -- -bd 1: kept\n" {
+		t.Errorf("called %q, %v", got, err)
+	}
+}
+
+// Without a state, the session is tried again. The text of coven stays in the log of the machine.
+func TestNoState(t *testing.T) {
+	for name, script := range map[string]string{
+		"failed":   "echo 'coven: secret thing' >&2; echo '  next: coven doctor' >&2; exit 2",
+		"silent":   "echo secret thing",
+		"half":     `printf '{"status":"secret thing'`,
+		"no state": `echo '{"secret thing":1}'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, script)
+			_, err := h.run()
+			if err == nil || strings.Contains(err.Error(), "secret") {
+				t.Errorf("the server gets %v", err)
+			}
+			if got := strings.Join(h.log, "\n"); !strings.Contains(got, "secret thing") {
+				t.Errorf("the log is %q", got)
+			}
+		})
+	}
+}
+
+// A program of a task that lives on does not keep the machine from reporting, nor does a long output.
+func TestOutput(t *testing.T) {
+	h := newHost(t, `sleep 600 & echo $! > child
+head -c 300000 /dev/zero | tr '\0' x
+echo
+echo '{"over":true}'
+`)
+	h.Grace = 50 * time.Millisecond
+	stop, err := h.run()
+	if err != nil || !stop.Over {
+		t.Errorf("got %+v, %v", stop, err)
+	}
+	if child, err := os.ReadFile(filepath.Join(h.Dir, "child")); err == nil {
+		end(t, strings.TrimSpace(string(child)))
+	}
+}
+
+// Parked, coven is interrupted and says so.
+func TestPark(t *testing.T) {
+	h := newHost(t, `trap 'echo "{\"status\":\"interrupted\"}"; exit 130' INT
+echo began > began
+while :; do sleep 0.01; done
+`)
+	began := filepath.Join(h.Dir, "began")
+	if err := syscall.Mkfifo(began, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		if _, err := os.ReadFile(began); err == nil { // the script has written to it
+			close(h.Park)
+		}
+	}()
+	stop, err := h.run()
+	if err != nil || stop.Status != session.Interrupted {
+		t.Errorf("got %+v, %v", stop, err)
+	}
+}
+
+// A coven that ignores the interrupt is killed.
+func TestKill(t *testing.T) {
+	h := newHost(t, `trap '' INT
+while :; do sleep 0.01; done
+`)
+	h.Grace = 10 * time.Millisecond
+	close(h.Park)
+	if _, err := h.run(); err == nil {
+		t.Error("no error")
+	}
+}
+
+// A machine without a free place gives the session back, and refuses other repositories.
+func TestPlaces(t *testing.T) {
+	h := newHost(t, `echo '{"over":true}'`)
+	h.Places <- struct{}{}
+	stop, err := h.run()
+	if err != nil || stop.Status != session.Interrupted {
+		t.Errorf("got %+v, %v", stop, err)
+	}
+	<-h.Places
+	h.Repository = "acme/other"
+	if _, err := h.run(); err == nil {
+		t.Error("it runs the session of another repository")
+	}
+}
+
+// end ends a process by its ID.
+func end(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := os.FindProcess(n)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
