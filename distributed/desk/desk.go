@@ -26,7 +26,7 @@ import (
 // Request is a line that coven writes.
 type Request struct {
 	Number  int    `json:"number"`
-	Op      string `json:"op"` // run or recall
+	Op      string `json:"op"` // run, recall or check
 	Task    string `json:"task"`
 	Remote  string `json:"remote"` // name of the git remote
 	Ref     string `json:"ref"`
@@ -83,6 +83,9 @@ func (d *Desk) answer(ctx context.Context, r Request) {
 }
 
 func (d *Desk) do(ctx context.Context, r Request) error {
+	if r.Op == "check" {
+		return nil // it is connected
+	}
 	repository, err := d.Repository(r.Remote)
 	if err != nil {
 		return err

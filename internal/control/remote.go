@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -101,8 +102,10 @@ func (c *Controller) recall(ctx context.Context, v session.View) (session.View, 
 	if c.Fleet == nil || v.Info.Remote == "" || !v.Live() {
 		return v, nil
 	}
-	if err := c.Fleet.Recall(ctx, v.Task, v.Info.Remote); err != nil {
+	if err := c.Fleet.Recall(ctx, v.Task, v.Info.Remote); errors.Is(err, ErrInterrupted) {
 		return v, err
+	} else if err != nil { // a machine that still runs it is excluded by its remote
+		c.notify(Notice{Task: v.Task, Text: "warning: " + err.Error(), Next: exit.Next(err)})
 	}
 	if err := handover.Take(ctx, c.Project, v.Info.Remote, v.Task, true); err != nil {
 		return v, err

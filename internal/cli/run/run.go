@@ -168,6 +168,11 @@ func (o *runOptions) start(ctx context.Context, p *project.Project, branch strin
 		return err
 	}
 	defer c.Close()
+	if c.Fleet != nil {
+		if err := c.Fleet.Check(ctx); err != nil {
+			return err // before a session begins
+		}
+	}
 	c.Approver, c.Budget = o.approver(), budget.New(limit)
 	return o.work(ctx, c, from, todo, branch)
 }

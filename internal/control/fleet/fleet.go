@@ -31,6 +31,7 @@ const Program = "coven-worker"
 // Operations of a Request.
 const (
 	opRun    = "run"    // start the session, or wake it if it waits; the reply comes when no machine runs it
+	opCheck  = "check"  // nothing; the reply comes when the server has answered
 	opRecall = "recall" // stop the session; the reply comes when no machine runs it
 )
 
@@ -100,6 +101,9 @@ func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) e
 	}
 	return f.ask(ctx, r)
 }
+
+// Check returns an error unless the program is installed and the server answers.
+func (f *Fleet) Check(ctx context.Context) error { return f.ask(ctx, Request{Op: opCheck}) }
 
 // Recall stops the session of a task, and returns when no machine runs it.
 func (f *Fleet) Recall(ctx context.Context, task, remote string) error {
@@ -206,7 +210,7 @@ func (f *Fleet) read(output io.Reader) {
 	err := f.process.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ended = f.failed(cmp.Or(f.said.String(), fmt.Sprintf("%s ended: %v", Program, err)))
+	f.ended = f.failed(cmp.Or(strings.TrimPrefix(f.said.String(), Program+": "), fmt.Sprintf("%s ended: %v", Program, err)))
 	for _, reply := range f.waiting {
 		close(reply)
 	}
