@@ -6,6 +6,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 )
 
@@ -55,4 +56,10 @@ func TearDownOver(ctx context.Context, p *project.Project, v session.View, warn 
 	defer c.Close()
 	c.Observer.Notice = func(n Notice) { warn(n.Text) }
 	return c.tearDown(ctx, nil, v)
+}
+
+// ForgetCaches removes the caches of a task whose worktree is gone. name is the name of the task in paths.
+// Caches that cannot be removed do no harm.
+func ForgetCaches(p *project.Project, name string) {
+	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, name)
 }

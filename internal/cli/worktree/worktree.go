@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
-	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/prune"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/terminal"
 )
@@ -60,7 +60,7 @@ func newWorktreePath(a *cli.App) *cobra.Command {
 }
 
 func newWorktreeRemove(a *cli.App) *cobra.Command {
-	var r control.RemoveWorktreeRequest
+	var r prune.RemoveRequest
 	cmd := &cobra.Command{
 		Use:               "remove TASK",
 		Short:             "Store the unlanded work of a worktree, then remove it",
@@ -68,7 +68,7 @@ func newWorktreeRemove(a *cli.App) *cobra.Command {
 		ValidArgsFunction: a.CompleteTasks(cli.Treed),
 		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, args []string) error {
 			r.Task, r.Warn = args[0], warn(a)
-			ref, err := control.RemoveWorktree(cmd.Context(), p, r)
+			ref, err := prune.Remove(cmd.Context(), p, r)
 			if err != nil {
 				return err
 			}

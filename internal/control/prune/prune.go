@@ -22,7 +22,7 @@ import (
 // Request configures a run of Run.
 type Request struct {
 	DryRun bool              // change nothing
-	Warn   func(text string) // as in control.RemoveWorktreeRequest
+	Warn   func(text string) // as in RemoveRequest
 }
 
 // The kinds of items.

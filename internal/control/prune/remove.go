@@ -1,28 +1,28 @@
-package control
+package prune
 
 import (
 	"context"
 	"errors"
 
+	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
-	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 )
 
-// RemoveWorktreeRequest asks to remove the worktree of a task.
-type RemoveWorktreeRequest struct {
+// RemoveRequest asks to remove the worktree of a task.
+type RemoveRequest struct {
 	Task    string
-	Ignored IgnoredFiles
+	Ignored control.IgnoredFiles
 	Warn    func(text string) // receives warnings; they do not stop the removal
 }
 
-// RemoveWorktree stores the unlanded work of a worktree and removes the worktree. It returns the ref of the
+// Remove stores the unlanded work of a worktree and removes the worktree. It returns the ref of the
 // stored work, or "" if all of it had landed. It fails if the session of the task can
 // continue.
-func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeRequest) (ref string, err error) {
+func Remove(ctx context.Context, p *project.Project, r RemoveRequest) (ref string, err error) {
 	r.Task, err = p.Resolve(ctx, r.Task, project.WithWorktree)
 	if none := (*project.NoSessionError)(nil); errors.As(err, &none) {
 		return "", exit.Failedf("coven worktree list", "task %s has no worktree%s", none.Task, none.Hint())
@@ -36,7 +36,7 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	if err == nil && v.Live() {
-		return "", exit.Personf("coven reject "+shellword.Word(r.Task)+" --reason TEXT", "task %s is %s: its session needs the worktree", r.Task, StateOf(v))
+		return "", exit.Personf("coven reject "+shellword.Word(r.Task)+" --reason TEXT", "task %s is %s: its session needs the worktree", r.Task, control.StateOf(v))
 	}
 	tree, err := worktree.Leftover(ctx, p.Repo, r.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
@@ -46,19 +46,13 @@ func RemoveWorktree(ctx context.Context, p *project.Project, r RemoveWorktreeReq
 		return "", err
 	}
 	if known {
-		if err := TearDownOver(ctx, p, v, r.Warn); err != nil {
+		if err := control.TearDownOver(ctx, p, v, r.Warn); err != nil {
 			return "", err
 		}
 	}
 	ref, err = worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: "coven worktree remove", KeepBig: r.Ignored.Store, DropIgnored: r.Ignored.Drop})
 	if err == nil {
-		ForgetCaches(p, tree.Name)
+		control.ForgetCaches(p, tree.Name)
 	}
 	return ref, project.AskAboutIgnored(err)
-}
-
-// ForgetCaches removes the caches of a task whose worktree is gone. name is the name of the task in paths.
-// Caches that cannot be removed do no harm.
-func ForgetCaches(p *project.Project, name string) {
-	_ = sandbox.Forget(p.Env.CacheDir(), p.Repo.GitDir, name)
 }
