@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"text/tabwriter"
@@ -20,6 +21,9 @@ import (
 // heartbeatVariable is the environment variable with the default of --heartbeat of the desk, which coven starts without flags.
 const heartbeatVariable = "COVEN_WORKER_HEARTBEAT"
 
+// patience is how long the desk waits for a server that does not answer at first, because it is being restarted.
+const patience = 10 * time.Second
+
 // newDesk returns the command that coven starts for coven run --on.
 func newDesk(on *string) *cobra.Command {
 	var heartbeat time.Duration
@@ -27,7 +31,9 @@ func newDesk(on *string) *cobra.Command {
 		Use: "desk", Short: "Hand sessions out for coven run --on, which starts this command", Args: cobra.NoArgs, Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			c, err := connect.Dial(ctx, *on, "desk")
+			waiting, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			c, err := dial(waiting, *on, "desk", nil, func(error) {})
 			if err != nil {
 				return err
 			}

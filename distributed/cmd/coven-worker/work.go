@@ -63,7 +63,7 @@ func (w *work) run(ctx context.Context) error {
 		return err
 	}
 	defer flush(context.WithoutCancel(ctx)) //nolint:errcheck // metrics only
-	c, err := w.dial(ctx, m, handler)
+	c, err := dial(ctx, *w.on, m.Name, handler, func(err error) { m.Log("%s does not answer; trying again: %v", *w.on, err) })
 	if err != nil {
 		return err
 	}
@@ -127,9 +127,9 @@ func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
 	return m, version.Plans, nil
 }
 
-// dial connects to the server, as soon as it answers.
-func (w *work) dial(ctx context.Context, m *machine.Machine, handler client.MetricsHandler) (client.Client, error) {
-	options, err := connect.Options(*w.on, m.Name)
+// dial connects to the server as identity, as soon as it answers. It calls wait with the first error.
+func dial(ctx context.Context, on, identity string, handler client.MetricsHandler, wait func(error)) (client.Client, error) {
+	options, err := connect.Options(on, identity)
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +140,12 @@ func (w *work) dial(ctx context.Context, m *machine.Machine, handler client.Metr
 			return c, err
 		}
 		if !told {
-			m.Log("%s does not answer; trying again: %v", *w.on, err)
+			wait(err)
 		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
+			return nil, err
 		}
 	}
 }
