@@ -31,7 +31,7 @@ func (c *Controller) keeper(s *session.Session, task string, info event.Session)
 		return nil
 	}
 	k := &handover.Keeper{
-		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s,
+		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Target: info.Target, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s,
 		Notify: func(text string) { c.notify(Notice{Task: task, Text: "warning: " + oneline.Of(text)}) },
 	}
 	k.Start()
@@ -81,8 +81,8 @@ func (c *Controller) send(ctx context.Context, s *session.Session, item project.
 	if err = errors.Join(err, s.Close()); err == nil {
 		err = c.Fleet.Run(ctx, task, info.Remote, plan.Task.Labels)
 	}
-	if err == nil { // no machine runs it any more
-		err = handover.Take(ctx, c.Project, info.Remote, task, true)
+	if err == nil {
+		err = handover.TakeBack(ctx, c.Project, info.Remote, task)
 	}
 	landed := errors.As(err, new(*handover.LandedError))
 	if err != nil && !landed && !errors.Is(err, ErrInterrupted) {

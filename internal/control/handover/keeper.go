@@ -35,6 +35,7 @@ type Keeper struct {
 	Remote  string // name: origin
 	Task    string
 	Base    string   // commit from which the task starts, which the remote has
+	Target  string   // remote-tracking ref of the target
 	Allow   []string // globs of paths that are no secrets
 	Hide    func(string) string
 	Session *session.Session
@@ -60,6 +61,8 @@ func (k *Keeper) recorded(t event.Type) error {
 	case t.Stops():
 		_ = k.push(ctx) // the record is here; the next resume pushes it
 		return nil
+	case t == event.SessionResumed && k.isOver(ctx): // another machine has landed it, and its ref must not come back
+		return nil
 	case t == event.SessionStarted, t == event.SessionResumed: // nothing runs yet
 		if err := k.push(ctx); err != nil {
 			return exit.Personf("coven resume "+shellword.Word(k.Task), "%w", err)
@@ -73,6 +76,22 @@ func (k *Keeper) recorded(t event.Type) error {
 	}
 	k.deliver(ctx)
 	return nil
+}
+
+// isOver reports whether the task of a session whose ref this machine does not know has landed. If so, nothing is pushed any more.
+func (k *Keeper) isOver(ctx context.Context) bool {
+	known, err := live.Known(ctx, k.Repo, k.Task)
+	if err != nil || known != "" {
+		return false
+	}
+	commit, err := k.Landed(ctx, k.Target)
+	if err != nil || commit == "" {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.landed = true
+	return true
 }
 
 // Push pushes the record, even if no step has ended.

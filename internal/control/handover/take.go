@@ -15,6 +15,7 @@ import (
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -78,11 +79,14 @@ func damaged(p *project.Project, name, task string, err error) error {
 	return exit.Personf("git push "+shellword.Word(name)+" --delete "+live.Ref(task), "the session of %s on %s is damaged: %s", task, name, oneline.Of(p.Hidden(err.Error())))
 }
 
+// ErrAway means that a remote does not answer.
+var ErrAway = errors.New("does not answer")
+
 func unreachable(p *project.Project, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return exit.Personf("git ls-remote "+shellword.Word(name), "%s does not answer: %s", name, oneline.Of(p.Hidden(err.Error())))
+	return exit.Personf("git ls-remote "+shellword.Word(name), "%s %w: %s", name, ErrAway, oneline.Of(p.Hidden(err.Error())))
 }
 
 // List returns the sessions that a remote keeps, the last changed first. The next command of those that this machine does not have brings them here.
@@ -152,6 +156,22 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 		return err
 	}
 	return take(ctx, p, name, task, tip, here, force)
+}
+
+// awayPause is the time before a remote that does not answer is asked again.
+const awayPause = 5 * time.Second
+
+// TakeBack brings a session here that no machine runs any more, as Take does, as soon as its remote answers.
+func TakeBack(ctx context.Context, p *project.Project, name, task string) error {
+	for {
+		err := Take(ctx, p, name, task, true)
+		if !errors.Is(err, ErrAway) {
+			return err
+		}
+		if err := clock.SleepUntil(ctx, clock.Now().Add(awayPause)); err != nil {
+			return err
+		}
+	}
 }
 
 // take is Take for a tip that this machine does not know, or whose record it does not have, or for none. here is the session of the task here, if any.
