@@ -21,16 +21,15 @@ type desk struct {
 	log   *os.File
 	tasks []task
 
-	mu      sync.Mutex
-	active  map[string]bool // tasks with a command of the person
-	failed  []string        // commands of the person that failed
-	decided map[string]bool
-	group   sync.WaitGroup
+	mu     sync.Mutex
+	active map[string]bool // tasks with a command of the person
+	failed []string        // commands of the person that failed, so that the person had to look again
+	group  sync.WaitGroup
 }
 
 // newDesk makes the first commit of the origin and the clone of the desk.
 func newDesk(ctx context.Context, o options, address string) (*desk, error) {
-	d := &desk{o: o, dir: filepath.Join(o.Dir, "desk"), tasks: tasks(o.Tasks), active: map[string]bool{}, decided: map[string]bool{}}
+	d := &desk{o: o, dir: filepath.Join(o.Dir, "desk"), tasks: tasks(o.Tasks), active: map[string]bool{}}
 	if err := home(d.dir); err != nil {
 		return nil, err
 	}
@@ -114,8 +113,9 @@ func (v view) over() bool {
 	return v.Status == "completed" || v.Status == "cancelled" || v.Status == "failed" && strings.HasPrefix(v.Detail, "rejected")
 }
 
-// decide does what the person does with the sessions: approve, reject, cancel. It reports whether all tasks are over.
-func (d *desk) decide(ctx context.Context, running map[string]bool) (over int, err error) {
+// decide does what the person does with the sessions: approve, reject, cancel, and, once coven run has ended, resume those of which no command knows. It
+// returns the number of tasks that are over.
+func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, err error) {
 	views, err := d.status(ctx)
 	if err != nil {
 		return 0, err
@@ -132,6 +132,10 @@ func (d *desk) decide(ctx context.Context, running map[string]bool) (over int, e
 			args = []string{"reject", t.ID, "--reason", "no"}
 		case v.Reason == "review":
 			args = []string{"approve", t.ID}
+		case ended && v.Status != "":
+			args = []string{"resume", t.ID}
+		case ended:
+			args = []string{"run", t.ID}
 		}
 		if args != nil {
 			d.start(ctx, t.ID, args...)

@@ -86,7 +86,7 @@ func connect(port string) error {
 	if err := errors.Join(ip("addr add "+string(address)+"/16 dev eth0"), ip("link set eth0 up")); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+	listener, err := net.Listen("tcp", "127.0.0.1:"+port) //nolint:noctx // it takes no time
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func bridge(port string) error {
 	if err := errors.Join(ip("link add bridge type bridge"), ip("addr add "+gateway+"/16 dev bridge"), ip("link set bridge up")); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(gateway, port))
+	listener, err := net.Listen("tcp", net.JoinHostPort(gateway, port)) //nolint:noctx // it takes no time
 	if err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func forward(listener net.Listener, address string) {
 			return
 		}
 		go func() {
-			defer from.Close() //nolint:errcheck // nothing to do
-			to, err := net.Dial("tcp", address)
+			defer from.Close()                  //nolint:errcheck // nothing to do
+			to, err := net.Dial("tcp", address) //nolint:noctx // until the machine ends
 			if err != nil {
 				return
 			}

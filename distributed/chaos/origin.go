@@ -43,8 +43,8 @@ func (g *origin) start() error {
 	if err := g.daemon.Start(); err != nil {
 		return err
 	}
-	for {
-		c, err := net.DialTimeout("tcp", net.JoinHostPort(gateway, "9418"), time.Second)
+	for look := time.Tick(20 * time.Millisecond); ; <-look {
+		c, err := net.Dial("tcp", net.JoinHostPort(gateway, "9418")) //nolint:noctx // it takes no time
 		if err == nil {
 			return c.Close()
 		}

@@ -80,8 +80,11 @@ func (r *run) work(ctx context.Context) error {
 	defer calm()
 	disturbed := make(chan error, 1)
 	go func() { disturbed <- r.disturb(disturbing) }()
-	ran := make(chan error, 1)
-	go func() { ran <- r.desk.coven(ctx, "run", "--yes", "-j", "64") }()
+	ran := make(chan struct{})
+	go func() {
+		_ = r.desk.coven(ctx, "run", "--yes", "-j", "64") // that of the worst session
+		close(ran)
+	}()
 	look, lift := time.Tick(poll), time.After(lifting)
 	for said := -1; ; {
 		select {
@@ -98,7 +101,7 @@ func (r *run) work(ctx context.Context) error {
 		case <-ran:
 			ran = nil
 		case <-look:
-			over, err := r.desk.decide(ctx, r.running())
+			over, err := r.desk.decide(ctx, r.running(), ran == nil)
 			if err != nil {
 				r.note("the desk: %v", err)
 				continue
