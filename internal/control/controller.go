@@ -233,7 +233,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 		if login := (*accounts.LoginError)(nil); errors.As(err, &login) {
 			c.Runtime.logins.Refuse(login)
 		}
-		return outcome, Advised(item.Task.ID, err)
+		return outcome, accounts.Advised(item.Task.ID, err)
 	}
 	c.ended(ctx, item, info, outcome)
 	return outcome, nil

@@ -71,7 +71,7 @@ func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, er
 		}
 	}
 	if err == nil && v.Status == session.Running {
-		v, err = c.stop(ctx, v)
+		v, err = handover.Stop(ctx, c.Project.Repo.Root, v, session.Request{Kind: session.KindCancel, By: c.Project.Env.User(), Time: c.Project.Env.Now()})
 	}
 	if err == nil {
 		err = c.dismissRefusal(ctx, OpCancel, v)
@@ -126,16 +126,18 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 				return done, err
 			}
 		}
-	}
-	if end == event.SessionFailed && v.Review != nil {
-		answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}
-		if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
-			return done, err
+		if v.Review != nil {
+			answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}
+			if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
+				return done, err
+			}
 		}
 	}
 	ended := event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New, Rejected: end == event.SessionFailed}
-	if err := s.Append(event.Event{Type: end}, ended); err != nil {
-		return done, err
+	if end != event.SessionCompleted { // which means that the worktree was released
+		if err := s.Append(event.Event{Type: end}, ended); err != nil {
+			return done, err
+		}
 	}
 	// An interrupt from here on would leave the task claimed.
 	ctx = context.WithoutCancel(ctx)

@@ -1,28 +1,31 @@
-package control
+package handover
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task/holder"
+	"github.com/coven-run/coven/runner"
 )
 
 // stopTime limits how long coven waits for another coven to stop a session.
 const stopTime = time.Minute
 
-// stop asks the coven that runs a session to stop it and waits until it has stopped.
-func (c *Controller) stop(ctx context.Context, v session.View) (session.View, error) {
-	name, err := session.Ask(c.Project.Repo.Root, v.ID, session.Request{Kind: session.KindCancel, By: c.Project.Env.User(), Time: c.Project.Env.Now()})
+// stopPoll is the pause between two looks at the session.
+const stopPoll = 100 * time.Millisecond
+
+// Stop asks the coven on this machine that runs a session of a repository to stop it, and waits until it has stopped.
+func Stop(ctx context.Context, root string, v session.View, r session.Request) (session.View, error) {
+	name, err := session.Ask(root, v.ID, r)
 	if err != nil {
 		return v, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	ticker := time.NewTicker(launch.PollInterval)
+	ticker := time.NewTicker(stopPoll)
 	defer ticker.Stop()
 	for {
 		now, err := session.Load(v.Dir)
@@ -34,7 +37,7 @@ func (c *Controller) stop(ctx context.Context, v session.View) (session.View, er
 		case <-ticker.C:
 		case <-ctx.Done():
 			session.Withdraw(name)
-			if err := context.Cause(ctx); errors.Is(err, ErrInterrupted) {
+			if err := context.Cause(ctx); errors.Is(err, runner.ErrInterrupted) {
 				return v, err
 			}
 			return v, exit.Personf("kill "+holder.PidOf(v.Holder), "task %s: the coven that is running it (%s) does not stop", v.Task, v.Holder)

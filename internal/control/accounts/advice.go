@@ -1,10 +1,9 @@
-package control
+package accounts
 
 import (
 	"errors"
 	"fmt"
 
-	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process"
 	"github.com/coven-run/coven/internal/text/shellword"
@@ -15,7 +14,7 @@ import (
 func Advised(task string, err error) error {
 	resume := "coven resume " + shellword.Word(task)
 	advised := &exit.Error{Exit: exit.Code(err), Err: fmt.Errorf("task %s: %w", task, err)}
-	login := (*accounts.LoginError)(nil)
+	login := (*LoginError)(nil)
 	switch {
 	case errors.As(err, &login):
 		advised.Exit, advised.Next = exit.Usage, login.Then(resume)
