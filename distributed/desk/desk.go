@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -38,6 +39,7 @@ type Request struct {
 // Reply is the line that answers a request.
 type Reply struct {
 	Number int    `json:"number"`
+	Status string `json:"status,omitempty"` // of a session that is over; empty if it is unknown
 	Error  string `json:"error,omitempty"`
 }
 
@@ -46,6 +48,8 @@ type Desk struct {
 	Client     client.Client
 	Repository func(remote string) (string, error) // OWNER/NAME of a git remote
 	Heartbeat  time.Duration
+
+	reached atomic.Bool // the namespace was there
 
 	mu  sync.Mutex // of the output
 	out io.Writer
@@ -70,8 +74,12 @@ func (d *Desk) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 // answer answers one request.
 func (d *Desk) answer(ctx context.Context, r Request) {
 	reply := Reply{Number: r.Number}
-	if err := d.do(ctx, r); err != nil {
+	stop, err := d.do(ctx, r)
+	if err != nil {
 		reply.Error = err.Error()
+	}
+	if stop.Over {
+		reply.Status = stop.Status
 	}
 	line, err := json.Marshal(reply)
 	if err != nil {
@@ -82,54 +90,64 @@ func (d *Desk) answer(ctx context.Context, r Request) {
 	_, _ = d.out.Write(append(line, '\n')) // without a reader, coven is gone
 }
 
-func (d *Desk) do(ctx context.Context, r Request) error {
+func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 	if r.Op == "check" {
-		return nil // it is connected
+		return session.Stop{}, nil // it is connected
 	}
 	repository, err := d.Repository(r.Remote)
 	if err != nil {
-		return err
+		return session.Stop{}, err
 	}
 	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Needs: r.Needs, Prefers: r.Prefers, Heartbeat: d.Heartbeat}
 	switch r.Op {
 	case "run":
 		return d.run(ctx, t)
 	case "recall":
-		return d.recall(ctx, t)
+		return session.Stop{}, d.recall(ctx, t)
 	}
-	return fmt.Errorf("%q is not a request", r.Op)
+	return session.Stop{}, fmt.Errorf("%q is not a request", r.Op)
 }
 
-// run starts or wakes a session, and waits until it rests or is over.
-func (d *Desk) run(ctx context.Context, t session.Task) error {
+// run starts or wakes a session, and waits until it rests or is over. If the server has lost its state meanwhile, run starts the session again.
+func (d *Desk) run(ctx context.Context, t session.Task) (stop session.Stop, err error) {
 	options := client.StartWorkflowOptions{
 		ID: t.ID(), TaskQueue: session.Queue(t.Repository, t.Plan, ""),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowTaskTimeout:   session.DecisionTime,
+		Memo:                  map[string]any{"status": "new", "needs": t.Needs}, // for lists
 	}
-	if err := again(ctx, func() error {
-		_, err := d.Client.SignalWithStartWorkflow(ctx, t.ID(), session.Wake, nil, options, session.Name, t)
-		return err
-	}); err != nil {
-		return err
+	for lost := true; lost; {
+		if err = d.again(ctx, func() error {
+			_, err := d.Client.SignalWithStartWorkflow(ctx, t.ID(), session.Wake, nil, options, session.Name, t)
+			return err
+		}); err != nil {
+			return stop, err
+		}
+		if err = d.again(ctx, func() error { return d.settled(ctx, t.ID(), &stop) }); temporal.IsCanceledError(err) || errors.As(err, new(*temporal.WorkflowExecutionError)) {
+			return stop, nil // it was recalled, or ended by a person at the server
+		}
+		lost = errors.As(err, new(*serviceerror.NotFound))
 	}
-	return again(ctx, func() error {
-		update, err := d.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-			WorkflowID: t.ID(), UpdateName: session.Settle, WaitForStage: client.WorkflowUpdateStageAccepted,
-		})
-		if err == nil {
-			err = update.Get(ctx, nil)
-		}
-		if errors.As(err, new(*serviceerror.NotFound)) || temporal.IsCanceledError(err) {
-			return nil // it is over, or was recalled
-		}
-		return err
+	return stop, err
+}
+
+// settled waits until a session rests or is over. The error is NotFound if the server does not know the session.
+func (d *Desk) settled(ctx context.Context, id string, stop *session.Stop) error {
+	update, err := d.Client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: id, UpdateName: session.Settle, WaitForStage: client.WorkflowUpdateStageAccepted,
 	})
+	if err == nil {
+		err = update.Get(ctx, stop)
+	}
+	if errors.As(err, new(*serviceerror.NotFound)) { // it is over, or unknown
+		err = d.Client.GetWorkflow(ctx, id, "").Get(ctx, stop)
+	}
+	return err
 }
 
 // recall stops a session, and waits until no machine runs it.
 func (d *Desk) recall(ctx context.Context, t session.Task) error {
-	err := again(ctx, func() error { return d.Client.CancelWorkflow(ctx, t.ID(), "") })
+	err := d.again(ctx, func() error { return d.Client.CancelWorkflow(ctx, t.ID(), "") })
 	if err == nil {
 		err = d.Client.GetWorkflow(ctx, t.ID(), "").Get(ctx, nil)
 	}
@@ -142,11 +160,15 @@ func (d *Desk) recall(ctx context.Context, t session.Task) error {
 // pause is the time between attempts to reach the server.
 const pause = time.Second
 
-// again repeats do while the server does not answer.
-func again(ctx context.Context, do func() error) error {
+// again repeats do while the server does not answer, or has lost the namespace that it has had: a person is setting it up again.
+func (d *Desk) again(ctx context.Context, do func() error) error {
 	for {
 		err := do()
-		if ctx.Err() != nil || !connect.IsAway(err) {
+		gone := errors.As(err, new(*serviceerror.NamespaceNotFound)) && d.reached.Load()
+		if ctx.Err() != nil || !connect.IsAway(err) && !gone {
+			if err == nil {
+				d.reached.Store(true)
+			}
 			return err
 		}
 		select {

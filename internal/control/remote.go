@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
@@ -71,20 +72,29 @@ func (c *Controller) forFleet(ctx context.Context, s *session.Session, task stri
 
 // send hands a session to the workers, and returns its outcome when it rests or is over. After an interrupt, the workers go on.
 func (c *Controller) send(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session, err error) (Outcome, error) {
-	task := item.Task.ID
 	if err == nil {
 		err = s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: event.WaitWorker, Detail: "the workers on " + c.Fleet.On + " run it"})
 	}
 	if err == nil {
-		err = c.keeper(s, task, info).Push(ctx)
+		err = c.keeper(s, item.Task.ID, info).Push(ctx)
 	}
-	if err = errors.Join(err, s.Close()); err == nil {
-		err = c.Fleet.Run(ctx, task, info.Remote, plan.Task.Labels)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return Outcome{}, err
 	}
-	if err == nil {
+	return c.follow(ctx, item, plan, info)
+}
+
+// follow returns the outcome of a session that workers run, when it rests or is over. If the server does not know the session, it gets it.
+func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoires.Plan, info event.Session) (Outcome, error) {
+	task := item.Task.ID
+	status, err := c.Fleet.Run(ctx, task, info.Remote, plan.Task.Labels)
+	if err == nil { // no machine runs it any more
 		err = handover.TakeBack(ctx, c.Project, info.Remote, task)
 	}
-	landed := errors.As(err, new(*handover.LandedError))
+	landed, over := errors.As(err, new(*handover.LandedError)), errors.As(err, new(*handover.EndedError))
+	if over {
+		err = c.endHere(ctx, task, event.Status(status), err)
+	}
 	if err != nil && !landed && !errors.Is(err, ErrInterrupted) {
 		return Outcome{}, err
 	}
@@ -93,8 +103,54 @@ func (c *Controller) send(ctx context.Context, s *session.Session, item project.
 		return c.resume(ctx, v, budget.Amount{}, Switch{})
 	}
 	outcome := Outcome{Task: task, Session: v.ID, Status: v.Status, Reason: v.Reason, Detail: DetailOf(v), Next: NextOf(v), Summary: v.Summary, Commit: v.Commit}
-	c.ended(ctx, item, info, outcome)
+	if !over { // a dismissal has called the hooks
+		c.ended(ctx, item, info, outcome)
+	} else if c.Observer.Ended != nil {
+		c.Observer.Ended(outcome)
+	}
 	return outcome, err
+}
+
+// ends are the reasons of sessions that have ended on another machine, by their status.
+var ends = map[event.Status]string{session.Completed: "nothing changed", session.Failed: "rejected on another machine", session.Cancelled: "cancelled on another machine"}
+
+// endHere ends a session with the status that it has on another machine. Without a status, it returns ended.
+func (c *Controller) endHere(ctx context.Context, task string, status event.Status, ended error) error {
+	v, err := c.Project.Find(ctx, task)
+	if err != nil || ends[status] == "" {
+		return errors.Join(err, ended)
+	}
+	_, err = c.dismiss(ctx, v, event.Type("session."+status), ends[status], IgnoredFiles{Store: true})
+	return err
+}
+
+// followHeld is follow for a session that another machine runs. v is the zero View if the session was begun elsewhere.
+func (c *Controller) followHeld(ctx context.Context, v session.View, held *handover.HeldError) (Outcome, error) {
+	plan, err := handover.Plan(ctx, c.Project, held.Remote, held.Task)
+	if err != nil {
+		return Outcome{}, err
+	}
+	v.Task, v.Info.Remote, v.Info.Query = held.Task, held.Remote, plan.Task.Title
+	item, err := c.ItemOf(v)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return c.follow(ctx, item, plan, v.Info)
+}
+
+// unattended returns the sessions that workers can continue without a person, as far as the remote knows. If the server has lost its state, it gets all of them.
+func (c *Controller) unattended(ctx context.Context) (all []ResumeRequest, err error) {
+	if c.Fleet == nil || c.Project.Config.Run.Remote == "" {
+		return nil, nil
+	}
+	views, err := handover.List(ctx, c.Project, c.Project.Config.Run.Remote)
+	today, noDay := c.Project.Ledger.Today()
+	for _, v := range slices.Backward(views) {
+		if v.Status == session.Running || v.Status == session.Interrupted || v.Status == session.Waiting && !WaitsForReview(v) && !WaitsForMessage(v) && !overBudget(v, today) {
+			all = append(all, ResumeRequest{Task: v.Task})
+		}
+	}
+	return all, errors.Join(err, noDay)
 }
 
 // recall stops a session that workers run, and brings it here.

@@ -61,6 +61,9 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if errors.As(err, new(*handover.LandedError)) {
 		return c.resume(ctx, v, r.Budget, r.Switch)
 	}
+	if held := (*handover.HeldError)(nil); errors.As(err, &held) && c.Fleet != nil && r.Budget == (budget.Amount{}) && r.Switch == (Switch{}) {
+		return c.followHeld(ctx, v, held)
+	}
 	if err == nil {
 		err = Refusal(OpResume, v)
 	}
@@ -112,8 +115,11 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 	changed, host := c.ChangedPulls(ctx, views, true)
 	b.Host = host
 	moved := handover.Moved(ctx, c.Project, views)
+	unattended, away := c.unattended(ctx)
+	b.Requests = unattended
 	for _, v := range slices.Backward(views) {
 		switch {
+		case slices.ContainsFunc(unattended, func(r ResumeRequest) bool { return r.Task == v.Task }):
 		case slices.ContainsFunc(moved, func(other session.View) bool { return other.ID == v.ID }):
 			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v})
 		case v.WaitsForHost() && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
@@ -126,7 +132,7 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v, Budget: more})
 		}
 	}
-	return b, errors.Join(err, noDay)
+	return b, errors.Join(err, noDay, away)
 }
 
 // overBudget reports whether a session waits because its own budget is spent, not that of a coven run, or today's budget of the

@@ -46,7 +46,9 @@ func NewResume(a *cli.App) *cobra.Command {
 		Long: `Resume the sessions of tasks, several at once (-j). Completed steps do not run again,
 an interrupted agent continues its conversation, and a step that blocked the task
 runs again. Without TASK: resume every session that was interrupted, reached a rate
-limit, or waited for the checkout. On a terminal, coven asks about each change that
+limit, or waited for the checkout. With run.on, it also hands all sessions of run.remote
+that need no answer to the workers again, for example after the server has lost its
+state. On a terminal, coven asks about each change that
 becomes ready, as coven run does.
 
 --budget adds to the budgets in effect where each task waits: usd, tokens, turns and
@@ -159,6 +161,9 @@ func (o *resumeOptions) work(ctx context.Context, c *control.Controller, request
 	for i, r := range requests {
 		r.Switch = o.to
 		items[i].Task.ID, byTask[r.Task] = r.Task, r
+	}
+	if c.Fleet != nil && o.atOnce == 0 { // the workers have limits of their own
+		o.atOnce = min(len(requests), config.MaxTasks)
 	}
 	s := o.app.Scheduler(c, scheduler.NewNamedQueue(items), o.atOnce)
 	s.Work = func(ctx context.Context, item project.Item) (control.Outcome, error) {

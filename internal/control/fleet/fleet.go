@@ -50,7 +50,8 @@ type Request struct {
 // A Reply is a line that the program writes.
 type Reply struct {
 	Number int    `json:"number"`
-	Error  string `json:"error,omitempty"` // one line
+	Status string `json:"status,omitempty"` // of a session that is over and has not landed; empty if the server does not know it
+	Error  string `json:"error,omitempty"`  // one line
 }
 
 // A Fleet is the connection to the workers behind one server. Several goroutines may use it at once.
@@ -88,9 +89,9 @@ func Command(ctx context.Context, self func() (string, error), args ...string) (
 	return exec.CommandContext(ctx, path, args...), nil
 }
 
-// Run lets the workers run the session of a task, and returns when it rests or is over. The labels of the task choose the machines: with needs:LABEL
-// only those with the label, with prefers:LABEL those first.
-func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) error {
+// Run lets the workers run the session of a task, and returns when it rests or is over, in that case with its status. The labels of the task
+// choose the machines: with needs:LABEL only those with the label, with prefers:LABEL those first.
+func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) (string, error) {
 	r := Request{Op: opRun, Task: task, Remote: remote}
 	for _, label := range labels {
 		if name, ok := strings.CutPrefix(label, "needs:"); ok {
@@ -107,28 +108,29 @@ func (f *Fleet) Check(ctx context.Context) error { return f.ask(ctx, Request{Op:
 
 // Recall stops the session of a task, and returns when no machine runs it.
 func (f *Fleet) Recall(ctx context.Context, task, remote string) error {
-	return f.ask(ctx, Request{Op: opRecall, Task: task, Remote: remote})
+	_, err := f.ask(ctx, Request{Op: opRecall, Task: task, Remote: remote})
+	return err
 }
 
 // ask writes a request and waits for its reply.
-func (f *Fleet) ask(ctx context.Context, r Request) error {
+func (f *Fleet) ask(ctx context.Context, r Request) (string, error) {
 	r.Ref, r.Plan = live.Ref(r.Task), grimoires.PlanVersion
 	reply, err := f.write(&r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	select {
 	case got, open := <-reply:
 		switch {
 		case !open:
-			return f.ended
+			return "", f.ended
 		case got.Error != "":
-			return f.failed(got.Error)
+			return "", f.failed(got.Error)
 		}
-		return nil
+		return got.Status, nil
 	case <-ctx.Done():
 		f.forget(r.Number)
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 }
 

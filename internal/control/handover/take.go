@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/process/clock"
@@ -75,6 +76,9 @@ func viewOf(s live.State, ref string) (session.View, error) {
 func damaged(p *project.Project, name, task string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if version := (*grimoires.VersionError)(nil); errors.As(err, &version) && version.Newer() {
+		return exit.Personf("coven version", "the session of %s on %s: %w", task, name, version)
 	}
 	return exit.Personf("git push "+shellword.Word(name)+" --delete "+live.Ref(task), "the session of %s on %s is damaged: %s", task, name, oneline.Of(p.Hidden(err.Error())))
 }
@@ -243,6 +247,20 @@ func checkRecord(p *project.Project, task string, s live.State) error {
 	}
 	_, err = project.PlanOf(filepath.Join(root, session.Dir, s.Session))
 	return err
+}
+
+// Plan returns the plan of the session of a task that a remote keeps.
+func Plan(ctx context.Context, p *project.Project, name, task string) (*grimoires.Plan, error) {
+	tip, err := live.Tip(ctx, p.Repo, name, task)
+	if err != nil {
+		return nil, unreachable(p, name, err)
+	}
+	s, _, err := fetch(ctx, p, name, task, tip)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := grimoires.ReadPlan(session.PlanIn(s.Files))
+	return plan, damaged(p, name, task, err)
 }
 
 // held returns a *HeldError if a machine seems to run a session, whose view is given.
