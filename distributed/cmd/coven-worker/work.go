@@ -34,6 +34,7 @@ type work struct {
 	remote string
 	coven  string
 	drain  time.Duration
+	failed chan error // workers end when the server has lost the namespace
 }
 
 func (w *work) flags(f *pflag.FlagSet) {
@@ -54,6 +55,7 @@ func (w *work) run(ctx context.Context) error {
 	if w.jobs < 1 || w.jobs > 64 {
 		return usageError{fmt.Errorf("-j %d is not between 1 and 64", w.jobs)}
 	}
+	w.failed = make(chan error, 1)
 	m, plans, err := w.machine(ctx)
 	if err != nil {
 		return err
@@ -74,16 +76,20 @@ func (w *work) run(ctx context.Context) error {
 		return err
 	}
 	m.Log("%s serves %s on %s, %d at once", m.Name, m.Repository, *w.on, w.jobs)
-	<-ctx.Done()
+	for ctx.Err() == nil {
+		select {
+		case err := <-w.failed:
+			m.Log("%s: %v; trying again", *w.on, err)
+			stopAll(workers)
+			workers = w.restart(ctx, c, m, plans)
+		case <-ctx.Done():
+		}
+	}
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	m.Log("taking nothing new; waiting for the running sessions, at most %s; once more to interrupt them", w.drain)
 	go func() {
-		var all sync.WaitGroup
-		for _, one := range workers {
-			all.Go(one.Stop)
-		}
-		all.Wait()
+		stopAll(workers)
 		close(drained)
 	}()
 	select {
@@ -95,6 +101,31 @@ func (w *work) run(ctx context.Context) error {
 	close(m.Park)
 	<-drained
 	return nil
+}
+
+// stopAll stops workers, and returns when their sessions have stopped.
+func stopAll(workers []worker.Worker) {
+	var all sync.WaitGroup
+	for _, one := range workers {
+		all.Go(one.Stop)
+	}
+	all.Wait()
+}
+
+// restart starts the workers again as soon as that is possible.
+func (w *work) restart(ctx context.Context, c client.Client, m *machine.Machine, plans []int) []worker.Worker {
+	for {
+		workers, err := w.start(c, m, plans)
+		if err == nil || ctx.Err() != nil {
+			return workers
+		}
+		stopAll(workers)
+		select {
+		case <-w.failed: // of the workers that were stopped
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // machine returns this machine, and the versions of plans that its coven supports.
@@ -114,17 +145,23 @@ func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
 	if m.Name = cmp.Or(w.name, host); m.Name == "" {
 		return nil, nil, err
 	}
-	text, err := output(ctx, m.Dir, m.Coven, "version", "--json")
-	if err != nil {
-		return nil, nil, err
+	plans := plansOf(ctx, m.Dir, m.Coven)
+	if len(plans) == 0 {
+		return nil, nil, fmt.Errorf("%s is too old for this program: it names no versions of plans", m.Coven)
 	}
+	return m, plans, nil
+}
+
+// plansOf returns the versions of plans that a coven supports.
+func plansOf(ctx context.Context, dir, coven string) []int {
 	var version struct {
 		Plans []int `json:"plans"`
 	}
-	if err := json.Unmarshal([]byte(text), &version); err != nil || len(version.Plans) == 0 {
-		return nil, nil, fmt.Errorf("%s is too old for this program: it names no versions of plans", m.Coven)
+	text, err := output(ctx, dir, coven, "version", "--json")
+	if err != nil || json.Unmarshal([]byte(text), &version) != nil {
+		return nil
 	}
-	return m, version.Plans, nil
+	return version.Plans
 }
 
 // dial connects to the server as identity, as soon as it answers. It calls wait with the first error.
@@ -168,13 +205,22 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 			Tuner: places, DisableWorkflowWorker: !workflows, WorkerStopTimeout: w.drain + 2*grace,
 			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second, Identity: m.Name,
 			StickyScheduleToStartTimeout: session.StickyTime,
+			OnFatalError: func(err error) {
+				select {
+				case w.failed <- err:
+				default: // another one has
+				}
+			},
 		})
 		if workflows {
 			one.RegisterWorkflowWithOptions(session.Run, workflow.RegisterOptions{Name: session.Name})
 		}
 		one.RegisterActivity(m)
-		all = append(all, one)
-		return one.Start()
+		err := one.Start()
+		if err == nil {
+			all = append(all, one)
+		}
+		return err
 	}
 	for _, plan := range plans {
 		if err := add(session.Queue(m.Repository, plan, ""), true); err != nil {

@@ -104,7 +104,10 @@ func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) (
 }
 
 // Check returns an error unless the program is installed and the server answers.
-func (f *Fleet) Check(ctx context.Context) error { return f.ask(ctx, Request{Op: opCheck}) }
+func (f *Fleet) Check(ctx context.Context) error {
+	_, err := f.ask(ctx, Request{Op: opCheck})
+	return err
+}
 
 // Recall stops the session of a task, and returns when no machine runs it.
 func (f *Fleet) Recall(ctx context.Context, task, remote string) error {
