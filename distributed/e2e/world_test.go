@@ -253,7 +253,7 @@ func (p *place) start(args ...string) *command {
 	p.Helper()
 	file, err := os.CreateTemp(p.root, p.name+"-*.log")
 	p.must(err)
-	defer file.Close()                        //nolint:errcheck // the command has it
+	defer file.Close() //nolint:errcheck // the command has it
 	cmd := exec.CommandContext(context.WithoutCancel(p.Context()), args[0], args[1:]...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = p.dir, p.env, file, file, &syscall.SysProcAttr{Setpgid: true}
 	fmt.Fprintf(file, "$ %s\n", strings.Join(args, " ")) //nolint:errcheck // for people

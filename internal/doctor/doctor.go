@@ -39,6 +39,7 @@ func Checkups() []Checkup {
 		{"workflows", "grimoires, prompts, agents, skills and MCP servers can be used", true, (*Examination).workflows},
 		{"plugins", "each is built in, yours, or trusted", true, (*Examination).plugins},
 		{"tracker", "tasks can be read, and from where", true, (*Examination).tracker},
+		{"workers", "if used: the server answers, and machines serve the repository", true, (*Examination).workers},
 		{"checks", "something is tested before a change lands", true, (*Examination).checks},
 		{"disk", "there is room for worktrees and records", true, (*Examination).disk},
 		{"sessions", "all can be read and none was interrupted", true, (*Examination).sessions},

@@ -1,15 +1,13 @@
 package run
 
 import (
-	"errors"
 	"fmt"
-	"os/exec"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/coven-run/coven/internal/cli"
 	"github.com/coven-run/coven/internal/control/fleet"
-	"github.com/coven-run/coven/internal/exit"
 )
 
 // NewWorker returns the command coven worker, which starts the program coven-worker.
@@ -35,17 +33,7 @@ Once it is installed, coven worker --help shows its help.`,
 			if err != nil {
 				return err
 			}
-			program.Stdin, program.Stdout, program.Stderr = a.In, a.Out, a.Err
-			program.Cancel = func() error { return nil } // the terminal interrupts it, too
-			err = program.Run()
-			ended := (*exec.ExitError)(nil)
-			if errors.As(err, &ended) && ended.Exited() {
-				return exit.Status(ended.ExitCode())
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", fleet.Program, err)
-			}
-			return nil
+			return fmt.Errorf("%s: %w", program.Path, syscall.Exec(program.Path, program.Args, a.Environ())) // it returns only errors
 		},
 	}
 }
