@@ -114,11 +114,11 @@ func (v view) over() bool {
 }
 
 // decide does what the person does with the sessions: approve, reject, cancel, and, once coven run has ended, resume those of which no command knows. It
-// returns the number of tasks that are over.
-func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, err error) {
+// returns the number of tasks that are over, and whether there are some that coven run has not begun.
+func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, again bool, err error) {
 	views, err := d.status(ctx)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for _, t := range d.tasks {
 		v := views[t.ID]
@@ -135,13 +135,23 @@ func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) 
 		case ended && v.Status != "":
 			args = []string{"resume", t.ID}
 		case ended:
-			args = []string{"run", t.ID}
+			again = true
 		}
 		if args != nil {
 			d.start(ctx, t.ID, args...)
 		}
 	}
-	return over, nil
+	return over, again, nil
+}
+
+// run starts coven run for all tasks, and closes the channel when it has ended.
+func (d *desk) run(ctx context.Context) <-chan struct{} {
+	ran := make(chan struct{})
+	go func() {
+		_ = d.coven(ctx, "run", "--yes", "-j", "64") // that of the worst session
+		close(ran)
+	}()
+	return ran
 }
 
 // start starts a command of the person about a task, unless there is one already.

@@ -80,11 +80,7 @@ func (r *run) work(ctx context.Context) error {
 	defer calm()
 	disturbed := make(chan error, 1)
 	go func() { disturbed <- r.disturb(disturbing) }()
-	ran := make(chan struct{})
-	go func() {
-		_ = r.desk.coven(ctx, "run", "--yes", "-j", "64") // that of the worst session
-		close(ran)
-	}()
+	ran := r.desk.run(ctx)
 	look, lift := time.Tick(poll), time.After(lifting)
 	for said := -1; ; {
 		select {
@@ -101,10 +97,14 @@ func (r *run) work(ctx context.Context) error {
 		case <-ran:
 			ran = nil
 		case <-look:
-			over, err := r.desk.decide(ctx, r.running(), ran == nil)
+			over, again, err := r.desk.decide(ctx, r.running(), ran == nil)
 			if err != nil {
 				r.note("the desk: %v", err)
 				continue
+			}
+			if again {
+				r.note("coven run again")
+				ran = r.desk.run(ctx)
 			}
 			if rss, err := r.server.RSS(); err == nil {
 				r.peak = max(r.peak, rss)

@@ -59,6 +59,12 @@ func parse(machine, log string, begun time.Time) []stretch {
 	return all
 }
 
+// lost reports whether a stretch ran at a time when its machine was lost, as far as its machine knows, and did not end with an error there, after which
+// nobody takes the session over.
+func (s stretch) lost(at time.Time) bool {
+	return s.end.IsZero() || s.end.After(at) && !strings.HasPrefix(s.result, "coven resume")
+}
+
 // running returns the tasks whose agent has had the time to begin.
 func (r *run) running() map[string]bool {
 	found := map[string]bool{}
@@ -82,7 +88,7 @@ func takeovers(all []stretch, faults []fault) []takeover {
 	var found []takeover
 	for _, f := range faults {
 		for i, s := range all {
-			if s.machine != f.machine || s.begin.After(f.at) || !s.end.IsZero() && (s.end.Before(f.at) || s.end.After(f.until) && s.end.Sub(f.until) < 0) {
+			if s.machine != f.machine || s.begin.After(f.at) || !s.lost(f.at) {
 				continue
 			}
 			next := slices.IndexFunc(all[i+1:], func(n stretch) bool { return n.task == s.task && n.begin.After(f.at) })
