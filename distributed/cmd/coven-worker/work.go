@@ -121,7 +121,7 @@ func (w *work) restart(ctx context.Context, c client.Client, m *machine.Machine,
 		}
 		stopAll(workers)
 		select {
-		case <-w.failed: // of the workers that were stopped
+		case <-w.failed: //nolint:errcheck // of the workers that were stopped
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}

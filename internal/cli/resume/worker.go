@@ -40,7 +40,7 @@ func (o *resumeOptions) forWorker(ctx context.Context, c *control.Controller) er
 		_, err := c.Cancel(ctx, control.CancelRequest{Task: task, Ignored: control.IgnoredFiles{Store: true}})
 		return errors.Join(err, o.print(stretch{Over: true}))
 	case errors.Is(err, handover.ErrAway):
-		return o.print(stretch{Status: event.StatusWaiting, Reason: event.WaitRemote})
+		return o.print(stretch{Status: "waiting", Reason: "remote"})
 	case errors.As(err, &none):
 		return o.print(stretch{Over: true})
 	case err != nil && !errors.As(err, &refused) && !errors.Is(err, control.ErrInterrupted):
