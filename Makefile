@@ -27,7 +27,7 @@ AXE := $(TOOLS)/mcp/node_modules/axe-core/axe.min.js
 PACKAGES := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 TESTRUN = $(GO) run ./internal/testrun -slowest 20 $(TESTRUNFLAGS) -- -timeout=60m -p=$(PACKAGES) -parallel=4
 
-.PHONY: build distributed help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man docs release installed bench speed speed-short fuzz clean
+.PHONY: build distributed distributed-long help ci unsteady real-bd macos demo picture quiet-build quiet-claude test race race-stories examples modules stories long e2e-codex e2e-latest crash soak accept torture builds house lint fmt proto tidy man docs release installed bench speed speed-short fuzz clean
 
 build: ## build bin/coven (plain make does this, too)
 	$(GO) build -o $(BIN)/coven ./cmd/coven
@@ -120,6 +120,11 @@ distributed: build ## run the tests of workers: Temporal's server, and TASKS=60 
 	@$(GO) -C distributed test -timeout 20m ./...
 	@if unshare --fork --pid --net --mount true 2>/dev/null; then $(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(TASKS); \
 		else echo "no namespaces here: the chaos test of workers is skipped"; fi
+
+distributed-long: build ## run 10,000 tasks while a machine is killed each minute; LONG=500 for fewer (Linux, root)
+	@.ci/temporal $(TOOLS)
+	@$(GO) -C distributed build -o $(CURDIR)/$(BIN)/ ./cmd/coven-worker ./chaos
+	@$(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(or $(LONG),10000) -j 4 -kill 1m -hang 0 -cut 0 -server 0 -origin 0 -for 24h -limit 24h
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
 	COVEN_LONG=1 $(TESTRUN) -count=1 -timeout=5h $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
