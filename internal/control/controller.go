@@ -178,7 +178,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	if err != nil {
 		return Outcome{}, errors.Join(err, s.Close())
 	}
-	ws.Teardown = teardownOf(plan.Worktree)
+	ws.Teardown = workspace.Teardown{Commands: plan.Worktree.Teardown, Timeout: plan.Worktree.TeardownTimeout}
 	approvals, err := launch.NewApprovals(s)
 	if err != nil {
 		return Outcome{}, errors.Join(err, s.Close())

@@ -100,7 +100,14 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	}
 	v, err := c.Project.Finder.OfTask(task)
 	if err == nil && landed {
-		return c.resume(ctx, v, budget.Amount{}, Switch{})
+		done, refused := c.resume(ctx, v, budget.Amount{}, Switch{})
+		if !errors.Is(refused, session.ErrBusy) && !errors.As(refused, new(*ChangedError)) {
+			return done, refused
+		}
+		v, err = handover.Idle(ctx, v.Dir) // another coven on this machine waited for it, too
+	}
+	if err != nil {
+		return Outcome{}, err
 	}
 	outcome := Outcome{Task: task, Session: v.ID, Status: v.Status, Reason: v.Reason, Detail: DetailOf(v), Next: NextOf(v), Summary: v.Summary, Commit: v.Commit}
 	if !over { // a dismissal has called the hooks
@@ -108,7 +115,7 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	} else if c.Observer.Ended != nil {
 		c.Observer.Ended(outcome)
 	}
-	return outcome, err
+	return outcome, nil
 }
 
 // ends are the reasons of sessions that have ended on another machine, by their status.
@@ -124,13 +131,15 @@ func (c *Controller) endHere(ctx context.Context, task string, status event.Stat
 	return err
 }
 
-// followHeld is follow for a session that another machine runs. v is the zero View if the session was begun elsewhere.
-func (c *Controller) followHeld(ctx context.Context, v session.View, held *handover.HeldError) (Outcome, error) {
-	plan, err := handover.Plan(ctx, c.Project, held.Remote, held.Task)
+// followHeld is follow for a session that another machine runs, and that goes on there.
+func (c *Controller) followHeld(ctx context.Context, remote, task string) (Outcome, error) {
+	v, plan, err := handover.Copy(ctx, c.Project, remote, task)
+	if errors.As(err, new(*handover.LandedError)) {
+		return c.resume(ctx, v, budget.Amount{}, Switch{})
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
-	v.Task, v.Info.Remote, v.Info.Query = held.Task, held.Remote, plan.Task.Title
 	item, err := c.ItemOf(v)
 	if err != nil {
 		return Outcome{}, err
@@ -139,18 +148,17 @@ func (c *Controller) followHeld(ctx context.Context, v session.View, held *hando
 }
 
 // unattended returns the sessions that workers can continue without a person, as far as the remote knows. If the server has lost its state, it gets all of them.
-func (c *Controller) unattended(ctx context.Context) (all []ResumeRequest, err error) {
+func (c *Controller) unattended(ctx context.Context, today budget.Day) (all []ResumeRequest, err error) {
 	if c.Fleet == nil || c.Project.Config.Run.Remote == "" {
 		return nil, nil
 	}
 	views, err := handover.List(ctx, c.Project, c.Project.Config.Run.Remote)
-	today, noDay := c.Project.Ledger.Today()
 	for _, v := range slices.Backward(views) {
 		if v.Status == session.Running || v.Status == session.Interrupted || v.Status == session.Waiting && !WaitsForReview(v) && !WaitsForMessage(v) && !overBudget(v, today) {
 			all = append(all, ResumeRequest{Task: v.Task})
 		}
 	}
-	return all, errors.Join(err, noDay)
+	return all, err
 }
 
 // recall stops a session that workers run, and brings it here.

@@ -61,8 +61,9 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if errors.As(err, new(*handover.LandedError)) {
 		return c.resume(ctx, v, r.Budget, r.Switch)
 	}
-	if held := (*handover.HeldError)(nil); errors.As(err, &held) && c.Fleet != nil && r.Budget == (budget.Amount{}) && r.Switch == (Switch{}) {
-		return c.followHeld(ctx, v, held)
+	plain := c.Fleet != nil && r.Budget == (budget.Amount{}) && r.Switch == (Switch{})
+	if held := (*handover.HeldError)(nil); errors.As(err, &held) && plain {
+		return c.followHeld(ctx, held.Remote, held.Task)
 	}
 	if err == nil {
 		err = Refusal(OpResume, v)
@@ -76,7 +77,11 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 	if err != nil {
 		return Outcome{}, err
 	}
-	return c.resume(ctx, v, r.Budget, r.Switch)
+	done, err := c.resume(ctx, v, r.Budget, r.Switch)
+	if plain && v.Info.Remote != "" && (errors.Is(err, session.ErrBusy) || errors.As(err, new(*ChangedError)) || errors.As(err, new(*handover.TakenError))) {
+		return c.followHeld(ctx, v.Info.Remote, v.Task)
+	}
+	return done, err
 }
 
 // Backlog lists the sessions that coven resume works on.
@@ -115,7 +120,7 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 	changed, host := c.ChangedPulls(ctx, views, true)
 	b.Host = host
 	moved := handover.Moved(ctx, c.Project, views)
-	unattended, away := c.unattended(ctx)
+	unattended, away := c.unattended(ctx, today)
 	b.Requests = unattended
 	for _, v := range slices.Backward(views) {
 		switch {

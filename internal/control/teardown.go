@@ -3,17 +3,11 @@ package control
 import (
 	"context"
 
-	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/sandbox"
 	"github.com/coven-run/coven/internal/session"
 )
-
-// teardownOf returns the teardown of a plan.
-func teardownOf(life grimoires.Worktree) workspace.Teardown {
-	return workspace.Teardown{Commands: life.Teardown, Timeout: life.TeardownTimeout}
-}
 
 // tearDown runs the teardown commands of a session's plan before its worktree is removed. Failing commands
 // cause only warnings: an error means that the worktree must not be removed. s is the session of v, or nil
@@ -38,7 +32,7 @@ func (c *Controller) tearDown(ctx context.Context, s *session.Session, v session
 	ws := c.workspace(s, v.Task, v.Info)
 	ws.Warn = warn
 	defer ws.Close()
-	return ws.TearDown(ctx, teardownOf(plan.Worktree))
+	return ws.TearDown(ctx, workspace.Teardown{Commands: plan.Worktree.Teardown, Timeout: plan.Worktree.TeardownTimeout})
 }
 
 // TearDownOver is tearDown for a session that is over and a caller without a Controller. If the commands

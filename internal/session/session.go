@@ -287,9 +287,6 @@ func Plan(dir string) ([]byte, error) {
 	return plan, nil
 }
 
-// PlanIn returns the frozen plan in a record.
-func PlanIn(record map[string][]byte) []byte { return record[planFile] }
-
 // maxRejected limits the stored size of a rejected change in bytes.
 const maxRejected = 32 << 10
 

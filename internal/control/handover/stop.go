@@ -44,3 +44,17 @@ func Stop(ctx context.Context, root string, v session.View, r session.Request) (
 		}
 	}
 }
+
+// Idle waits until no coven on this machine writes the session in a directory, and returns the session.
+func Idle(ctx context.Context, dir string) (session.View, error) {
+	ticker := time.NewTicker(stopPoll)
+	defer ticker.Stop()
+	for session.Busy(dir) {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return session.View{}, context.Cause(ctx)
+		}
+	}
+	return session.Load(dir)
+}

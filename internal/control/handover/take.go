@@ -178,6 +178,23 @@ func TakeBack(ctx context.Context, p *project.Project, name, task string) error 
 	}
 }
 
+// Copy brings the session of a task here, as Take does, although another machine runs it: that machine goes on, because nothing moves on the remote.
+func Copy(ctx context.Context, p *project.Project, name, task string) (v session.View, plan *grimoires.Plan, err error) {
+	if v, err = p.Finder.OfTask(task); err == nil {
+		v, err = Idle(ctx, v.Dir)
+	}
+	if err == nil || errors.Is(err, session.ErrNone) {
+		err = Take(ctx, p, name, task, true)
+	}
+	if err != nil {
+		return v, nil, err
+	}
+	if v, err = p.Finder.OfTask(task); err == nil {
+		plan, err = project.PlanOf(v.Dir)
+	}
+	return v, plan, err
+}
+
 // take is Take for a tip that this machine does not know, or whose record it does not have, or for none. here is the session of the task here, if any.
 func take(ctx context.Context, p *project.Project, name, task, tip string, here session.View, force bool) error {
 	if tip == "" {
@@ -247,20 +264,6 @@ func checkRecord(p *project.Project, task string, s live.State) error {
 	}
 	_, err = project.PlanOf(filepath.Join(root, session.Dir, s.Session))
 	return err
-}
-
-// Plan returns the plan of the session of a task that a remote keeps.
-func Plan(ctx context.Context, p *project.Project, name, task string) (*grimoires.Plan, error) {
-	tip, err := live.Tip(ctx, p.Repo, name, task)
-	if err != nil {
-		return nil, unreachable(p, name, err)
-	}
-	s, _, err := fetch(ctx, p, name, task, tip)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := grimoires.ReadPlan(session.PlanIn(s.Files))
-	return plan, damaged(p, name, task, err)
 }
 
 // held returns a *HeldError if a machine seems to run a session, whose view is given.
