@@ -29,7 +29,6 @@ func (w *world) newer() string {
 // TestNewerPlan runs a task with a newer coven while only an older one serves. That one gets and continues nothing. A newer one does.
 func TestNewerPlan(t *testing.T) {
 	w := newWorld(t, adds("one"), files())
-	w.release("one")
 	newer := w.newer()
 	old := w.newPlace("old")
 	worker := old.worker()
@@ -52,10 +51,16 @@ func TestNewerPlan(t *testing.T) {
 	w.contains(old.coven("resume").wait(3), "plan version 4 is newer than 3")
 
 	w.newPlace("new").worker("--coven", filepath.Join(newer, "coven"))
+	w.held("one")
+	text = list()
+	w.contains(text, "p-add-one running", "machine new serves plan-4")
+	if strings.Contains(text, "no machine") {
+		t.Errorf("the list says:\n%s", text)
+	}
+	w.release("one")
 	begun.wait(0)
 	w.landed("one")
 	if strings.Contains(worker.out.String(), "p-add-one") {
 		t.Errorf("the old worker has got it:\n%s", worker.out)
 	}
-	w.contains(list(), "machine new serves plan-4")
 }
