@@ -239,6 +239,9 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 	if !before.Started && continuation.IsReplacement(starts[0].Prompt) { // the work of the replaced conversation stays
 		return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: starts[0].Prompt})
 	}
+	if !before.Started && work.HasCalls() && !x.hasLog(c.Path) { // log and conversation have stayed on another machine
+		return x.replace(ctx, c, b, lostText)
+	}
 	if !before.Started {
 		return x.firstRun(ctx, c, b)
 	}
@@ -409,4 +412,13 @@ func (x *Executor) recall(ctx context.Context, c engine.Call, from int64) (drive
 	}
 	defer transcript.Close() //nolint:errcheck // read only
 	return x.Agents.Recall(ctx, c.Agent.Provider, transcript)
+}
+
+// hasLog reports whether the log of a leaf is on this machine.
+func (x *Executor) hasLog(path string) bool {
+	log, err := x.Journal.ReadLog(path, 0)
+	if err == nil {
+		_ = log.Close() // read only
+	}
+	return !errors.Is(err, fs.ErrNotExist)
 }

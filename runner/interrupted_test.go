@@ -124,6 +124,20 @@ func TestPauseGoesOn(t *testing.T) {
 	})
 }
 
+// An agent whose log and conversation have stayed on another machine is replaced. Its work stays.
+func TestAgentOfAnotherMachine(t *testing.T) {
+	w := interrupted()
+	w.logs = nil
+	w.agents.next = append(w.agents.next, says("done"))
+	r, err := w.executor().Do(t.Context(), agentCall("a#1"))
+	if err != nil || !r.OK || len(w.agents.runs) != 1 || len(w.workspace.restored) != 0 {
+		t.Fatalf("%+v, %v, %d runs, restored %q", r, err, len(w.agents.runs), w.workspace.restored)
+	}
+	if prompt := w.agents.runs[0].Prompt; !strings.Contains(prompt, "An earlier agent worked on this task") || !strings.Contains(prompt, "Read a.go") {
+		t.Errorf("the prompt is %s", prompt)
+	}
+}
+
 // interrupted returns a world whose agent was interrupted after two calls and a message.
 func interrupted() *world {
 	w := newWorld()
