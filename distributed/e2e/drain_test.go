@@ -42,9 +42,9 @@ func TestUpgrade(t *testing.T) {
 func TestOriginAway(t *testing.T) {
 	w := newWorld(t, adds("early", "late"), files())
 	one := w.newPlace("one").worker("-j", "2")
-	early, late := w.desk.coven("run", "-p", "Add early", "--grimoire", "plain", "--yes"), (*command)(nil)
+	early := w.desk.coven("run", "-p", "Add early", "--grimoire", "plain", "--yes")
 	w.held("early")
-	late = w.desk.coven("run", "-p", "Add late", "--grimoire", "asked")
+	late := w.desk.coven("run", "-p", "Add late", "--grimoire", "asked")
 	w.held("late")
 	w.stopOrigin()
 	w.release("early")

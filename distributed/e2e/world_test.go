@@ -34,6 +34,7 @@ type world struct {
 	api    string    // URL of the model
 	env    []string
 	desk   *place
+	asked  int // of the turns of the model, before a machine was lost
 }
 
 // A place is a person's or a machine's clone, with a home of its own.

@@ -121,7 +121,8 @@ func (w *work) restart(ctx context.Context, c client.Client, m *machine.Machine,
 		}
 		stopAll(workers)
 		select {
-		case <-w.failed: //nolint:errcheck // of the workers that were stopped
+		case err := <-w.failed: // of the workers that were stopped
+			m.Log("%s: %v", *w.on, err)
 		case <-time.After(time.Second):
 		case <-ctx.Done():
 		}
