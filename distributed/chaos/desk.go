@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -75,6 +76,8 @@ func (d *desk) coven(ctx context.Context, args ...string) error {
 	begun := time.Now()
 	cmd := exec.CommandContext(ctx, d.o.Coven, args...) //nolint:gosec // it is coven
 	cmd.Dir, cmd.Env = d.dir, d.env
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // its goroutines say why it has not ended
+	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,11 +117,11 @@ func (v view) over() bool {
 }
 
 // decide does what the person does with the sessions: approve, reject, cancel, and, once coven run has ended, resume those of which no command knows. It
-// returns the number of tasks that are over, and whether there are some that coven run has not begun.
-func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, again bool, err error) {
+// returns the number of tasks that are over, and those that coven run has not begun.
+func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, unbegun []string, err error) {
 	views, err := d.status(ctx)
 	if err != nil {
-		return 0, false, err
+		return 0, nil, err
 	}
 	for _, t := range d.tasks {
 		v := views[t.ID]
@@ -135,20 +138,20 @@ func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) 
 		case ended && v.Status != "":
 			args = []string{"resume", t.ID}
 		case ended:
-			again = true
+			unbegun = append(unbegun, t.ID)
 		}
 		if args != nil {
 			d.start(ctx, t.ID, args...)
 		}
 	}
-	return over, again, nil
+	return over, unbegun, nil
 }
 
-// run starts coven run for all tasks, and closes the channel when it has ended.
-func (d *desk) run(ctx context.Context) <-chan struct{} {
+// run starts coven run for tasks, or all, and closes the channel when it has ended.
+func (d *desk) run(ctx context.Context, tasks ...string) <-chan struct{} {
 	ran := make(chan struct{})
 	go func() {
-		_ = d.coven(ctx, "run", "--yes", "-j", "64") // that of the worst session
+		_ = d.coven(ctx, append([]string{"run", "--yes", "-j", "64"}, tasks...)...) // that of the worst session
 		close(ran)
 	}()
 	return ran

@@ -85,6 +85,10 @@ func (r *run) work(ctx context.Context) error {
 	for said := -1; ; {
 		select {
 		case <-ctx.Done():
+			if ran != nil {
+				<-ran
+			}
+			r.desk.group.Wait()
 			return fmt.Errorf("%d of %d tasks are over: %w", said, r.o.Tasks, ctx.Err())
 		case err := <-disturbed:
 			if disturbed = nil; err != nil {
@@ -97,14 +101,14 @@ func (r *run) work(ctx context.Context) error {
 		case <-ran:
 			ran = nil
 		case <-look:
-			over, again, err := r.desk.decide(ctx, r.running(), ran == nil)
+			over, unbegun, err := r.desk.decide(ctx, r.running(), ran == nil)
 			if err != nil {
 				r.note("the desk: %v", err)
 				continue
 			}
-			if again {
-				r.note("coven run again")
-				ran = r.desk.run(ctx)
+			if len(unbegun) > 0 {
+				r.note("coven run again, for %d tasks", len(unbegun))
+				ran = r.desk.run(ctx, unbegun...)
 			}
 			if rss, err := r.server.RSS(); err == nil {
 				r.peak = max(r.peak, rss)
