@@ -20,7 +20,9 @@ type run struct {
 	o      options
 	begun  time.Time
 	took   time.Duration
-	peak   int64 // of the server's memory, in bytes
+	ran    <-chan struct{} // closed when coven run has ended; nil afterwards
+	over   int             // tasks
+	peak   int64           // of the server's memory, in bytes
 	server *servertest.Server
 	origin *origin
 	desk   *desk
@@ -80,16 +82,13 @@ func (r *run) work(ctx context.Context) error {
 	defer calm()
 	disturbed := make(chan error, 1)
 	go func() { disturbed <- r.disturb(disturbing) }()
-	ran := r.desk.run(ctx)
+	r.ran = r.desk.run(ctx)
 	look, lift := time.Tick(poll), time.After(lifting)
-	for said := -1; ; {
+	for r.over < r.o.Tasks || r.ran != nil {
 		select {
 		case <-ctx.Done():
-			if ran != nil {
-				<-ran
-			}
-			r.desk.group.Wait()
-			return fmt.Errorf("%d of %d tasks are over: %w", said, r.o.Tasks, ctx.Err())
+			r.settle()
+			return fmt.Errorf("%d of %d tasks are over: %w", r.over, r.o.Tasks, ctx.Err())
 		case err := <-disturbed:
 			if disturbed = nil; err != nil {
 				return err
@@ -98,36 +97,48 @@ func (r *run) work(ctx context.Context) error {
 			if err := os.WriteFile(filepath.Join(r.o.Dir, "script.yaml"), []byte(script(false)), 0o644); err != nil {
 				return err
 			}
-		case <-ran:
-			ran = nil
+		case <-r.ran:
+			r.ran = nil
 		case <-look:
-			over, unbegun, err := r.desk.decide(ctx, r.running(), ran == nil)
-			if err != nil {
-				r.note("the desk: %v", err)
-				continue
-			}
-			if len(unbegun) > 0 {
-				r.note("coven run again, for %d tasks", len(unbegun))
-				ran = r.desk.run(ctx, unbegun...)
-			}
-			if rss, err := r.server.RSS(); err == nil {
-				r.peak = max(r.peak, rss)
-			}
-			if over != said {
-				r.note("%d over", over)
-			}
-			if said = over; over == r.o.Tasks && ran == nil {
-				calm()
-				r.took = time.Since(r.begun)
-				r.desk.group.Wait()
-				if disturbed != nil {
-					err = <-disturbed
-				}
-				r.fleet.signals.Wait()
-				return err
-			}
+			r.look(ctx)
 		}
 	}
+	calm()
+	r.took = time.Since(r.begun)
+	r.settle()
+	if disturbed != nil {
+		return <-disturbed
+	}
+	return nil
+}
+
+// look lets the person look at the tasks.
+func (r *run) look(ctx context.Context) {
+	over, unbegun, err := r.desk.decide(ctx, r.running(), r.ran == nil)
+	if err != nil {
+		r.note("the desk: %v", err)
+		return
+	}
+	if len(unbegun) > 0 {
+		r.note("coven run again, for %d tasks", len(unbegun))
+		r.ran = r.desk.run(ctx, unbegun...)
+	}
+	if rss, err := r.server.RSS(); err == nil {
+		r.peak = max(r.peak, rss)
+	}
+	if over != r.over {
+		r.note("%d over", over)
+	}
+	r.over = over
+}
+
+// settle waits for the commands of the person, and for the machines that come back.
+func (r *run) settle() {
+	if r.ran != nil {
+		<-r.ran
+	}
+	r.desk.group.Wait()
+	r.fleet.signals.Wait()
 }
 
 // note prints a line with the time since the beginning.
