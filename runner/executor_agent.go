@@ -236,14 +236,8 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 	if complete && report.Kind != driver.Limit && report.Kind != driver.Login && len(said) == 0 {
 		return report, nil
 	}
-	if !before.Started && continuation.IsReplacement(starts[0].Prompt) { // the work of the replaced conversation stays
-		return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: starts[0].Prompt})
-	}
-	if !before.Started && work.HasCalls() && !x.hasLog(c.Path) { // log and conversation have stayed on another machine
-		return x.replace(ctx, c, b, lostText)
-	}
 	if !before.Started {
-		return x.firstRun(ctx, c, b)
+		return x.unstarted(ctx, c, b, starts[0], work.HasCalls())
 	}
 	request := ""
 	if work.Continued {
@@ -257,6 +251,17 @@ func (x *Executor) converse(ctx context.Context, c engine.Call, b leafStart) (dr
 		return x.replace(ctx, c, b, lostText)
 	}
 	return report, err
+}
+
+// unstarted runs an agent whose log does not show a conversation. worked reports whether the journal has calls of it.
+func (x *Executor) unstarted(ctx context.Context, c engine.Call, b leafStart, first event.AgentStart, worked bool) (driver.Report, error) {
+	switch {
+	case continuation.IsReplacement(first.Prompt): // the work of the replaced conversation stays
+		return x.runPrompt(ctx, c, b, event.AgentStart{Conversation: uuid.NewString(), Prompt: first.Prompt})
+	case worked && !x.hasLog(c.Path): // log and conversation have stayed on another machine
+		return x.replace(ctx, c, b, lostText)
+	}
+	return x.firstRun(ctx, c, b)
 }
 
 // conversationRE matches conversation IDs that no CLI can mistake for anything else.
