@@ -62,6 +62,7 @@ func unplayed() []string {
 		"limit.",            // script/notbegun
 		"branch.",           // script/branches
 		"session.restored.", // script/recordsgone
+		"mail.", "mirror.",  // script/handoverkilled
 		"inbox.",            // a missing request was not made, and a duplicate one has no effect
 	}
 }

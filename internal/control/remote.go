@@ -49,7 +49,7 @@ func (c *Controller) sessionOf(ctx context.Context, task string, seen session.Vi
 	if errors.As(err, new(*project.NoSessionError)) || errors.Is(err, session.ErrNone) {
 		remote = c.Project.Config.Run.Remote
 	}
-	if remote == "" || err == nil && !v.Live() {
+	if remote == "" || err == nil && !v.Unfinished() {
 		return v, err
 	}
 	if err := handover.Take(ctx, c.Project, remote, task, false); err != nil || seen.ID != "" {

@@ -125,7 +125,7 @@ func (c *Controller) backlog(ctx context.Context, more budget.Amount) (Backlog, 
 	for _, v := range slices.Backward(views) {
 		switch {
 		case slices.ContainsFunc(unattended, func(r ResumeRequest) bool { return r.Task == v.Task }):
-		case slices.ContainsFunc(moved, func(other session.View) bool { return other.ID == v.ID }):
+		case v.Away != nil && v.Away.Landed != "", slices.ContainsFunc(moved, func(other session.View) bool { return other.ID == v.ID }):
 			b.Requests = append(b.Requests, ResumeRequest{Task: v.Task, Seen: v})
 		case v.WaitsForHost() && !slices.ContainsFunc(changed, func(other session.View) bool { return other.ID == v.ID }):
 			b.Unchanged = append(b.Unchanged, v)

@@ -53,7 +53,7 @@ func load(dir string, read func(file string) (View, error)) (View, error) {
 	if v.Live() && !v.Started.IsZero() {
 		v.Damage = planDamage(dir)
 	}
-	if v.Info.Remote != "" && v.Live() {
+	if v.Info.Remote != "" && v.Unfinished() {
 		v.Away = away.Read(dir)
 	}
 	if v.Status == Running && !v.Elsewhere() && !held(dir) {

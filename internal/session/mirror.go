@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/session/away"
 )
 
@@ -22,12 +23,20 @@ func Mirror(root, id string, now func() time.Time, decide func() (*away.State, [
 		return err
 	}
 	state, events, err := decide()
+	if err == nil && events != nil {
+		begun := *state
+		begun.Partial = true // before the events: another machine has them
+		err = away.Write(dir, &begun)
+		failpoint.Point("mirror.begun")
+		if err == nil {
+			err = away.Rewrite(dir, eventsFile, "events-before-"+state.Tip[:12]+".jsonl", events)
+		}
+		failpoint.Point("mirror.rewritten")
+	}
 	if err == nil {
 		err = away.Write(dir, state)
 	}
-	if err == nil && events != nil {
-		err = away.Rewrite(dir, eventsFile, "events-before-"+state.Tip[:12]+".jsonl", events)
-	}
+	failpoint.Point("mirror.done")
 	if err = errors.Join(err, s.Close()); err != nil || events == nil {
 		return err
 	}

@@ -198,6 +198,9 @@ func (v View) Live() bool {
 	return v.Status == Running || v.Status == Waiting || v.Status == Blocked || v.Status == Interrupted
 }
 
+// Unfinished reports whether the session is live, or can be retried because it failed by its grimoire.
+func (v View) Unfinished() bool { return v.Live() || v.Status == Failed && !v.Rejected }
+
 // Elsewhere reports whether another machine has the session. The record here is a copy of its last one, see Mirror.
 func (v View) Elsewhere() bool { return v.Away != nil && v.Away.Tip != "" }
 
@@ -217,6 +220,9 @@ func (v View) Shown() View {
 	if open := v.OpenApprovals(); v.Status == Running && len(open) > 0 {
 		v.Status, v.Reason, v.Until, v.Next = Waiting, event.WaitApproval, open[0].Until, "coven approvals list"
 		v.Detail = open[0].Agent + " asks for approval: " + open[0].Action()
+		if v.Elsewhere() {
+			v.Detail = v.Away.Text(v.Detail)
+		}
 	}
 	return v
 }

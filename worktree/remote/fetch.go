@@ -212,6 +212,7 @@ func translate(from, to, ref string) string {
 // in GIT_ASKPASS and GIT_SSH answer for themselves.
 func quietGit(r *repo.Repo, settings []git.Setting) git.Repo {
 	g := r.RootGit()
+	g.Network = true
 	g.WorkTree = r.Root                                                                       // relative paths of remotes are relative to Root
 	g.Env = append(slices.Clone(g.Env), "SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never") // no dialogs
 	if os.Getenv("GIT_ASKPASS") == "" {

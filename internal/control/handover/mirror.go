@@ -29,10 +29,10 @@ func Mirror(ctx context.Context, p *project.Project) error {
 	all, _ := p.Finder.Summaries() // damaged sessions are not mirrored
 	on := map[string][]session.View{}
 	for _, s := range project.Newest(all) {
-		if !s.Live() {
+		if !s.Live() && s.Status != session.Failed {
 			continue
 		}
-		if v, err := s.View(); err == nil && v.Info.Remote != "" && !session.Busy(v.Dir) {
+		if v, err := s.View(); err == nil && v.Unfinished() && v.Info.Remote != "" && !session.Busy(v.Dir) {
 			on[v.Info.Remote] = append(on[v.Info.Remote], v)
 		}
 	}
@@ -56,24 +56,32 @@ func mirrorAll(ctx context.Context, p *project.Project, name string, views []ses
 	if err := stillAgreed(ctx, p.Repo, name, views[0].Task); err != nil {
 		return err
 	}
-	tips, err := live.Tips(ctx, p.Repo, name)
-	if err != nil {
-		return unreachable(p, name, err)
-	}
 	var all []*mirror
-	wanted := map[string]string{}
 	for _, v := range views {
-		m := &mirror{view: v, tip: tips[live.Ref(v.Task)]}
-		if m.known, err = live.Known(ctx, p.Repo, v.Task); err != nil {
+		known, err := live.Known(ctx, p.Repo, v.Task)
+		if err != nil {
 			return err
 		}
-		if m.seen() {
-			continue
+		if known != "" { // otherwise it was never pushed, or is over there
+			all = append(all, &mirror{view: v, known: known})
 		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	tips, err := tipsOf(ctx, p, name)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(m *mirror) bool {
+		m.tip = tips[live.Ref(m.view.Task)]
+		return m.seen()
+	})
+	wanted := map[string]string{}
+	for _, m := range all {
 		if m.tip != "" && m.tip != m.known {
-			wanted[live.Ref(v.Task)] = m.tip
+			wanted[live.Ref(m.view.Task)] = m.tip
 		}
-		all = append(all, m)
 	}
 	states, failed := map[string]live.State{}, error(nil)
 	if len(wanted) > 0 {
@@ -93,14 +101,12 @@ func mirrorAll(ctx context.Context, p *project.Project, name string, views []ses
 func (m *mirror) seen() bool {
 	at := m.view.Away
 	switch {
-	case m.known == "": // it was never pushed
-		return true
 	case at == nil:
 		return m.known == m.tip
 	case m.known == m.tip:
 		return at.Tip != "" // Take brings the older record
 	}
-	return at.Tip == m.tip && at.Tip+at.Landed != "" // one that ended without landing may have landed on a branch that was late
+	return !at.Partial && at.Tip == m.tip && at.Tip+at.Landed != "" // one that ended without landing may have landed on a branch that was late
 }
 
 // update updates a record. s is the session at the tip of the remote, if there is one.

@@ -276,7 +276,7 @@ func held(p *project.Project, name string, v session.View) error {
 
 // over handles the end of a session, which this machine knows, on the remote. If the task has landed, the session can be resumed, and completes.
 func over(ctx context.Context, p *project.Project, name, task string, here session.View) error {
-	if here.ID == "" || !here.Live() {
+	if here.ID == "" || !here.Unfinished() {
 		return live.Know(ctx, p.Repo, task, "")
 	}
 	commit, err := landedAs(ctx, p, name, here)

@@ -32,6 +32,7 @@ type State struct {
 	Machine string `json:"machine,omitempty"` // its name
 	Remote  string `json:"remote,omitempty"`  // origin
 	Landed  string `json:"landed,omitempty"`  // commit with which the task has landed; empty if it has not
+	Partial bool   `json:"partial,omitempty"` // the events here may not be those of Tip yet
 }
 
 // An Error means that a session cannot be written, because another machine has it.

@@ -49,6 +49,8 @@ type Repo struct {
 	Write []string
 	// ListTimeout limits commands that read ignore rules, which an agent can write. Zero means 10 minutes.
 	ListTimeout time.Duration
+	// Network is set for exchanges with remotes: then cancellation also stops the programs that git runs, such as ssh, which would keep git's output open.
+	Network bool
 	// Store reads refs and objects of the repository in process. It is nil if git reads everything.
 	Store *Store
 }
@@ -168,7 +170,11 @@ func (r Repo) command(ctx context.Context, args []string) *exec.Cmd {
 	if r.Hold != nil {
 		cmd.ExtraFiles = []*os.File{r.Hold}
 	}
-	return ownProcessGroup(cmd)
+	ownProcessGroup(cmd)
+	if r.Network {
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	}
+	return cmd
 }
 
 // ownProcessGroup makes a child run in its own process group, and makes cancellation send TERM.
