@@ -56,11 +56,8 @@ func (v *View) closeApprovals(at time.Time) {
 	}
 }
 
-// OpenApprovals returns the questions without an answer, which a machine that has not the session cannot answer.
+// OpenApprovals returns the questions without an answer.
 func (v View) OpenApprovals() (open []Approval) {
-	if v.Elsewhere() {
-		return nil
-	}
 	for _, a := range v.Approvals {
 		if a.Open() {
 			open = append(open, a)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ const (
 // Request is a person's request to a session that runs in another process.
 type Request struct {
 	Kind string    `json:"kind"`
-	ID   string    `json:"id"` // a UUID, set by Ask
+	ID   string    `json:"id"` // a UUID, set by Ask, or the commit of a mail
 	Text string    `json:"text,omitempty"`
 	By   string    `json:"by"`
 	Time time.Time `json:"time"`
@@ -46,13 +47,13 @@ type Request struct {
 	file string
 }
 
-// Ask writes a request to the inbox of a session and returns its file name.
+// Ask writes a request to the inbox of a session and returns its file name. A message with the ID of an earlier one has no effect.
 func Ask(root, id string, r Request) (name string, err error) {
 	dir := filepath.Join(root, inboxDir, id)
 	if err := makeDir(root, filepath.Join(inboxDir, id)); err != nil {
 		return "", fmt.Errorf("send a request to session %s: %w", id, err)
 	}
-	r.ID = uuid.NewString()
+	r.ID = cmp.Or(r.ID, uuid.NewString())
 	data, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("send a request to session %s: %w", id, err)

@@ -28,7 +28,8 @@ allows or denies. Its call waits until a person answers, for at most five minute
 says otherwise. Then the call is refused, and a subagent is stopped.
 
 A question has a number in its session. Name the task, too, if several sessions have a question with
-this number. Of several answers, the first one counts.`,
+this number. Of several answers, the first one counts. If another machine runs the session, see coven
+status --remote, it gets the answer after a few seconds.`,
 	}, newList(a), newApprove(a), newDeny(a), newModify(a))
 }
 
@@ -36,7 +37,8 @@ func newList(a *cli.App) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the questions that wait for an answer, the oldest first", Args: cobra.NoArgs,
-		RunE: a.InProject(func(_ *cobra.Command, p *project.Project, _ []string) error {
+		RunE: a.InProject(func(cmd *cobra.Command, p *project.Project, _ []string) error {
+			a.Mirror(cmd.Context(), p)
 			all, err := approval.List(p)
 			if err != nil {
 				return err
@@ -68,7 +70,11 @@ func newList(a *cli.App) *cobra.Command {
 func describe(q approval.Question) string {
 	var b strings.Builder
 	of := q.Of
-	fmt.Fprintf(&b, "%s %d: %s\n\n", terminal.Printable(q.Task), of.N, terminal.Printable(strings.Join(q.Chain, " > ")))
+	fmt.Fprintf(&b, "%s %d: %s", terminal.Printable(q.Task), of.N, terminal.Printable(strings.Join(q.Chain, " > ")))
+	if q.Machine != "" {
+		fmt.Fprintf(&b, ", on %s", terminal.Printable(q.Machine))
+	}
+	b.WriteString("\n\n")
 	b.WriteString(terminal.Approval(of.Approval))
 	fmt.Fprintf(&b, "\nWhy: %s\n", terminal.Printable(of.Reason))
 	fmt.Fprintf(&b, "Answer: coven approvals approve|deny|modify %s %d, until %s\n", shellword.Word(terminal.Printable(q.Task)), of.N, of.Until.Local().Format("15:04:05"))
@@ -152,12 +158,16 @@ func answer(cmd *cobra.Command, a *cli.App, args []string, with event.ApprovalAn
 			return err
 		}
 	}
+	a.Mirror(cmd.Context(), p)
 	q, err := approval.Find(p, task, n)
 	if err != nil {
 		return err
 	}
 	if err := approval.Answer(cmd.Context(), p, q, with); err != nil {
 		return err
+	}
+	if q.Machine != "" {
+		return a.Printf("%s %d: %s, sent to %s, where the first answer counts\n", terminal.Printable(q.Task), n, with.Answer, terminal.Printable(q.Machine))
 	}
 	return a.Printf("%s %d: %s\n", terminal.Printable(q.Task), n, with.Answer)
 }

@@ -1,6 +1,6 @@
 // Package approval finds the open questions of agents, and answers them. A question is about one tool call.
 // It belongs to a session that another process of coven runs: the answer goes into the inbox of the
-// session, and the first answer to a question counts.
+// session, on another machine as mail, and the first answer to a question counts.
 package approval
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -27,8 +28,9 @@ type Question struct {
 	Session string           `json:"session_id"`
 	Chain   []string         `json:"parent_chain"` // from the user to the agent that asks
 	Of      session.Approval `json:"question"`
+	Machine string           `json:"machine,omitempty"` // that runs the session; empty for this one
 
-	dir string
+	view session.View
 }
 
 // List returns all open questions, oldest first.
@@ -55,7 +57,11 @@ func questions(v session.View) (all []Question) {
 				chain = s.ParentChain
 			}
 		}
-		all = append(all, Question{Task: v.Task, Title: v.Info.Query, Session: v.ID, Chain: chain, Of: open, dir: v.Dir})
+		q := Question{Task: v.Task, Title: v.Info.Query, Session: v.ID, Chain: chain, Of: open, view: v}
+		if v.Elsewhere() {
+			q.Machine = v.Away.Machine
+		}
+		all = append(all, q)
 	}
 	return all
 }
@@ -128,8 +134,14 @@ func (e *AnsweredError) NextCommand() string { return "coven approvals list" }
 var errGone = errors.New("the agent no longer waits for an answer")
 
 // Answer answers a question, and returns when the session has received the answer. The error is an
-// *AnsweredError if another answer was first.
+// *AnsweredError if another answer was first. If another machine runs the session, Answer returns when the answer is sent.
 func Answer(ctx context.Context, p *project.Project, q Question, answer event.ApprovalAnswer) error {
+	if q.view.Elsewhere() {
+		if err := control.HideSecrets(p); err != nil {
+			return err
+		}
+		return handover.Answer(ctx, p, q.view, q.Of, answer)
+	}
 	answer.N = q.Of.N
 	file, err := session.Ask(p.Repo.Root, q.Session, session.Request{
 		Kind: session.KindAnswer, By: p.Env.User(), Time: p.Env.Now(), Answer: &answer,
@@ -141,7 +153,7 @@ func Answer(ctx context.Context, p *project.Project, q Question, answer event.Ap
 	defer ticker.Stop()
 	for {
 		pending := session.Pending(file)
-		v, err := session.Load(q.dir)
+		v, err := session.Load(q.view.Dir)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,7 @@
 // Package handover keeps the record of a session on a remote, and takes over the sessions of other machines from there.
 //
 // See package live for the ref and the fence. A Keeper pushes the record of a running session whenever the session cannot lose
-// it: when it starts, at the end of each step, and when it stops. If a machine is lost in the
+// it: when it starts, at the end of each step, when an agent asks a person, and when it stops. If a machine is lost in the
 // middle of a step, that step runs again on the next one.
 package handover
 
@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/process/clock"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -41,6 +43,12 @@ type Keeper struct {
 	Session *session.Session
 	Notify  func(text string)
 
+	due  *time.Timer // of the next call of Answers
+	asks atomic.Bool // whether an agent has asked, or got an answer, since the last push
+
+	delivering sync.Mutex
+	tries      map[string]int // to fetch a mail, by its ID
+
 	mu     sync.Mutex
 	pushed live.State // the last pushed session, without its files
 	bare   bool       // snapshots stay on this machine
@@ -49,8 +57,41 @@ type Keeper struct {
 	landed bool       // nothing is pushed any more
 }
 
+// answerPause is the time between two looks for an answer to a question that an agent has asked.
+const answerPause = 3 * time.Second
+
 // Start makes the Keeper push the record from now on.
-func (k *Keeper) Start() { k.Session.Publish(k.recorded) }
+func (k *Keeper) Start() {
+	k.tries, k.due = map[string]int{}, time.NewTimer(time.Hour)
+	k.due.Stop()
+	k.Session.Publish(k.recorded)
+}
+
+// Asked returns the channel that is ready when Answers must be called. A nil Keeper never is.
+func (k *Keeper) Asked() <-chan time.Time {
+	if k == nil {
+		return nil
+	}
+	return k.due.C
+}
+
+// Answers pushes the questions of agents and their answers, and looks for answers that other machines have sent, as long as a question is open. The error is
+// as in Check.
+func (k *Keeper) Answers(ctx context.Context) error {
+	if k.asks.Swap(false) {
+		if err := k.push(ctx); errors.As(err, new(*TakenError)) {
+			return err
+		} else if err != nil {
+			k.asks.Store(true)
+		}
+	}
+	v, err := k.Session.View()
+	if err != nil || len(v.OpenApprovals()) == 0 {
+		return nil
+	}
+	defer k.due.Reset(clock.ToReal(answerPause))
+	return k.Check(ctx)
+}
 
 // recorded pushes the record after an event of a type that others rely on. An interrupt does not stop a push, which is limited by live.Timeout.
 func (k *Keeper) recorded(t event.Type) error {
@@ -71,10 +112,14 @@ func (k *Keeper) recorded(t event.Type) error {
 		if err := k.push(ctx); err != nil {
 			return err
 		}
+	case t == event.PermissionRequested, t == event.PermissionAnswered: // the agent does not wait for the push
+		k.asks.Store(true)
+		k.due.Reset(0)
+		return nil
 	default:
 		return nil
 	}
-	k.deliver(ctx)
+	_ = k.Check(ctx)
 	return nil
 }
 
@@ -233,14 +278,16 @@ func (k *Keeper) Check(ctx context.Context) error {
 	if err != nil || known == "" {
 		return nil //nolint:nilerr // the next push finds out
 	}
-	tip, err := live.Tip(ctx, k.Repo, k.Remote, k.Task)
+	tip, mails, err := live.Look(ctx, k.Repo, k.Remote, k.Task)
 	if err != nil {
 		return nil //nolint:nilerr // as above
 	}
-	if tip != known {
+	if now, err := live.Known(ctx, k.Repo, k.Task); tip != known && err == nil && now == known { // otherwise a step has ended since
 		return k.push(ctx)
 	}
-	k.deliver(ctx)
+	if len(mails) > 0 {
+		k.deliver(ctx, mails)
+	}
 	return nil
 }
 
@@ -305,7 +352,7 @@ func (k *Keeper) archive(ctx context.Context, s live.State) error {
 		return err
 	}
 	s.Tip = end
-	if all, err := live.Mails(ctx, k.Repo, k.Remote, k.Task); err == nil && len(all) > 0 {
+	if _, all, err := live.Look(ctx, k.Repo, k.Remote, k.Task); err == nil {
 		_ = live.DropMails(ctx, k.Repo, k.Remote, all) // no agent will read them
 	}
 	return live.Archive(ctx, k.Repo, k.Remote, k.Task, live.ArchiveRef(holder.Machine(), k.Session.Now()), s)

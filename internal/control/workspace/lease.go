@@ -33,6 +33,11 @@ func (s *Workspace) Keep(ctx context.Context, every time.Duration) (kept context
 				return
 			case <-ctx.Done():
 				return
+			case <-s.Keeper.Asked():
+				if err := s.Keeper.Answers(ctx); errors.As(err, new(*handover.TakenError)) {
+					cancel(err)
+				}
+				continue
 			case <-ticker.C:
 			}
 			if err := s.renew(ctx); errors.Is(err, claim.ErrClaimLost) || errors.Is(err, claim.ErrClaimed) || errors.Is(err, claim.ErrNoClaim) {
