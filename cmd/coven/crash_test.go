@@ -63,7 +63,7 @@ func unplayed() []string {
 		"branch.",           // script/branches
 		"session.restored.", // script/recordsgone
 		"mail.", "mirror.",  // script/handoverkilled
-		"inbox.",            // a missing request was not made, and a duplicate one has no effect
+		"inbox.", // a missing request was not made, and a duplicate one has no effect
 	}
 }
 
