@@ -116,7 +116,7 @@ func (v view) over() bool {
 	return v.Status == "completed" || v.Status == "cancelled" || v.Status == "failed" && strings.HasPrefix(v.Detail, "rejected")
 }
 
-// decide does what the person does with the sessions: approve, reject, cancel, and, once coven run has ended, resume those of which no command knows. It
+// decide plays the person: approves, rejects and cancels sessions, and once coven run has ended, resumes those that no command follows. It
 // returns the number of tasks that are over, and those that coven run has not begun.
 func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, unbegun []string, err error) {
 	views, err := d.status(ctx)

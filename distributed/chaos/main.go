@@ -1,4 +1,4 @@
-// Command chaos lets workers run tasks while it kills, stops and cuts them off, and then checks what became of each task.
+// Command chaos lets workers run tasks while it kills, stops and cuts them off, and then checks the end of each task.
 //
 // It runs in namespaces of its own (processes, network, mounts, host name), and each machine in further ones. So several can run
 // at once, addresses and ports are constants, and if chaos is killed, the kernel ends everything that it has started. It needs

@@ -60,7 +60,7 @@ func parse(machine, log string, begun time.Time) []stretch {
 }
 
 // lost reports whether a stretch ran at a time when its machine was lost, as far as its machine knows, and did not end with an error there, after which
-// nobody takes the session over.
+// no machine takes the session over.
 func (s stretch) lost(at time.Time) bool {
 	return s.end.IsZero() || s.end.After(at) && !strings.HasPrefix(s.result, "coven resume")
 }

@@ -20,7 +20,7 @@ const (
 	memoryLimit   = 500 << 20
 )
 
-// verify checks what became of the tasks, prints the numbers, and returns all that is wrong.
+// verify checks the end of each task, prints the numbers, and returns all errors.
 func (r *run) verify(ctx context.Context) error {
 	wrong := []error{r.drain(ctx)}
 	for _, check := range []func(context.Context) error{r.landed, r.left, r.agrees, r.intact, r.numbers, r.gone} {

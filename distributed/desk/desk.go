@@ -108,7 +108,7 @@ func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 	return session.Stop{}, fmt.Errorf("%q is not a request", r.Op)
 }
 
-// run starts or wakes a session, and waits until it rests or is over. If the server has lost its state meanwhile, run starts the session again.
+// run starts or wakes a session, and waits until it rests or is over. If the server loses its state, run starts the session again.
 func (d *Desk) run(ctx context.Context, t session.Task) (stop session.Stop, err error) {
 	options := client.StartWorkflowOptions{
 		ID: t.ID(), TaskQueue: session.Queue(t.Repository, t.Plan, ""),

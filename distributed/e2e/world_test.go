@@ -61,7 +61,7 @@ func (o output) String() string {
 	return string(text)
 }
 
-// patience limits the time for each thing that must happen. It is far above what is normal.
+// patience limits the time for each thing that must happen. It is far above the normal time.
 const patience = 3 * time.Minute
 
 // newWorld returns a world whose first commit has the files, by path. The model plays a scenario.

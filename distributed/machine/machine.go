@@ -124,7 +124,7 @@ func parse(output string, ended error) (s session.Stop, problem string) {
 	return s, fmt.Sprintf("coven resume: %v: %.300s", ended, last)
 }
 
-// tail keeps the end of what coven prints.
+// tail keeps the end of the output of coven.
 type tail struct{ last []byte }
 
 // maxOutput limits it, in bytes. The state is a line of some hundred.

@@ -54,7 +54,7 @@ func newList(on *string) *cobra.Command {
 	return cmd
 }
 
-// A list is what the server knows about a repository.
+// A list has the sessions and the machines of a repository, as the server knows them.
 type list struct {
 	client     client.Client
 	repository string

@@ -61,7 +61,7 @@ Twice: interrupt them; other machines continue them.`,
 	return root
 }
 
-// output runs a program in a directory, and returns what it printed.
+// output runs a program in a directory, and returns the first line of its output.
 func output(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = dir
