@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/coven-run/coven/distributed/server/servertest"
 )
 
 // A desk is the clone of the person who runs the tasks.
@@ -29,12 +31,12 @@ type desk struct {
 }
 
 // newDesk makes the first commit of the origin and the clone of the desk.
-func newDesk(ctx context.Context, o options, address string) (*desk, error) {
+func newDesk(ctx context.Context, o options, server *servertest.Server) (*desk, error) {
 	d := &desk{o: o, dir: filepath.Join(o.Dir, "desk"), tasks: tasks(o.Tasks), active: map[string]bool{}}
 	if err := home(d.dir); err != nil {
 		return nil, err
 	}
-	d.env = append(environ(o.Dir, d.dir), "COVEN_WORKER_HEARTBEAT="+o.Heartbeat.String(), "PATH="+filepath.Dir(o.Worker)+":"+os.Getenv("PATH"))
+	d.env = append(environ(o.Dir, d.dir, server.Environ()...), "COVEN_WORKER_HEARTBEAT="+o.Heartbeat.String(), "PATH="+filepath.Dir(o.Worker)+":"+os.Getenv("PATH"))
 	log, err := os.Create(filepath.Join(o.Dir, "logs", "desk.log"))
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func newDesk(ctx context.Context, o options, address string) (*desk, error) {
 		{"git", "add", "-f", "."},
 		{"git", "commit", "-qm", "base"},
 		{"git", "push", "-q", "-u", "origin", "HEAD:main"},
-		{o.Coven, "config", "set", "--user", "run.on", address},
+		{o.Coven, "config", "set", "--user", "run.on", server.Address()},
 	} {
 		if _, err := output(ctx, clone, d.env, args...); err != nil {
 			return nil, err

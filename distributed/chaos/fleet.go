@@ -17,7 +17,8 @@ import (
 // A fleet has all machines that were ever there.
 type fleet struct {
 	o       options
-	port    string // of the server
+	port    string   // of the server
+	client  []string // variables of its clients
 	mu      sync.Mutex
 	all     []*machine
 	faults  []fault
@@ -67,7 +68,7 @@ func (f *fleet) hire(ctx context.Context) error {
 	clone := fmt.Sprintf("git clone -q %s clone 2>&1 && cd clone && exec \"$@\"", url)
 	m.cmd = inNamespaces(context.WithoutCancel(ctx), m.name, f.port, "/bin/sh", "-c", clone, "sh",
 		f.o.Worker, "--on", "127.0.0.1:"+f.port, "-j", fmt.Sprint(f.o.Jobs), "--name", m.name, "--coven", f.o.Coven)
-	m.cmd.Dir, m.cmd.Env, m.cmd.Stdout, m.cmd.Stderr = m.dir, environ(f.o.Dir, m.dir), log, log
+	m.cmd.Dir, m.cmd.Env, m.cmd.Stdout, m.cmd.Stderr = m.dir, environ(f.o.Dir, m.dir, f.client...), log, log
 	input, err := m.cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -239,8 +240,8 @@ func home(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "home", ".gitconfig"), []byte(config), 0o644)
 }
 
-// environ returns the environment of a person or a machine with a directory.
-func environ(root, dir string) []string {
+// environ returns the environment of a person or a machine with a directory, and other variables.
+func environ(root, dir string, with ...string) []string {
 	env := []string{"HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + dir, "COVEN_SCRIPT=" + filepath.Join(root, "script.yaml"), "TERM=dumb"}
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
@@ -248,5 +249,5 @@ func environ(root, dir string) []string {
 			env = append(env, v)
 		}
 	}
-	return env
+	return append(env, with...)
 }

@@ -34,6 +34,7 @@ type options struct {
 	Origin    time.Duration // until the origin is away, once
 	Disturb   time.Duration // after which no disturbance begins
 	Limit     time.Duration // after which the run fails
+	Postgres  bool          // the server for a team, with PostgreSQL
 	Keep      bool
 }
 
@@ -52,6 +53,7 @@ func (o *options) flags(f *flag.FlagSet) {
 	f.DurationVar(&o.Origin, "origin", 50*time.Second, "stop the origin for 20 s after `DURATION`; 0: never")
 	f.DurationVar(&o.Disturb, "for", 90*time.Second, "disturb for `DURATION`")
 	f.DurationVar(&o.Limit, "limit", 20*time.Minute, "fail after `DURATION`")
+	f.BoolVar(&o.Postgres, "postgres", false, "the server for a team, with PostgreSQL")
 	f.BoolVar(&o.Keep, "keep", false, "keep the directory")
 }
 

@@ -43,7 +43,7 @@ func prepare(ctx context.Context, o options) (*run, error) {
 		return nil, err
 	}
 	var err error
-	if r.server, err = servertest.Start(ctx, filepath.Join(o.Dir, "server")); err != nil {
+	if r.server, err = startServer(ctx, o); err != nil {
 		return nil, err
 	}
 	_, port, err := net.SplitHostPort(r.server.Address())
@@ -56,10 +56,10 @@ func prepare(ctx context.Context, o options) (*run, error) {
 	if r.origin, err = newOrigin(ctx, o.Dir); err != nil {
 		return nil, err
 	}
-	if r.desk, err = newDesk(ctx, r.o, r.server.Address()); err != nil {
+	if r.desk, err = newDesk(ctx, r.o, r.server); err != nil {
 		return nil, err
 	}
-	r.fleet = &fleet{o: r.o, port: port}
+	r.fleet = &fleet{o: r.o, port: port, client: r.server.Environ()}
 	for range o.Machines {
 		if err := r.fleet.hire(ctx); err != nil {
 			return nil, err
@@ -68,10 +68,23 @@ func prepare(ctx context.Context, o options) (*run, error) {
 	return r, nil
 }
 
+// startServer starts the server of the options.
+func startServer(ctx context.Context, o options) (*servertest.Server, error) {
+	dir := filepath.Join(o.Dir, "server")
+	if !o.Postgres {
+		return servertest.Start(ctx, dir)
+	}
+	team, err := servertest.StartTeam(ctx, dir, servertest.TeamOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return team.Server, nil
+}
+
 // lifting is when the limits of the agents' account end.
 const lifting = 10 * time.Second
 
-// poll is the pause between two looks of the person.
+// poll is the least pause between two looks of the person. They take at most a tenth of the time.
 const poll = 2 * time.Second
 
 // work lets the person run and decide all tasks, while it disturbs.
@@ -83,7 +96,7 @@ func (r *run) work(ctx context.Context) error {
 	disturbed := make(chan error, 1)
 	go func() { disturbed <- r.disturb(disturbing) }()
 	r.ran = r.desk.run(ctx)
-	look, lift := time.Tick(poll), time.After(lifting)
+	look, lift := time.After(poll), time.After(lifting)
 	for r.over < r.o.Tasks || r.ran != nil {
 		select {
 		case <-ctx.Done():
@@ -100,7 +113,9 @@ func (r *run) work(ctx context.Context) error {
 		case <-r.ran:
 			r.ran = nil
 		case <-look:
+			begun := time.Now()
 			r.look(ctx)
+			look = time.After(max(poll, 10*time.Since(begun)))
 		}
 	}
 	calm()

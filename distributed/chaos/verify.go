@@ -92,8 +92,14 @@ func (r *run) left(ctx context.Context) error {
 		err = fmt.Errorf("refs are left: %v", refs)
 	}
 	list, listErr := output(ctx, r.desk.dir, r.desk.env, r.o.Worker, "list", "--on", r.server.Address())
-	if listErr == nil && list != "" {
-		listErr = fmt.Errorf("workflows are left: %s", list)
+	var workflows []string
+	for line := range strings.Lines(list) {
+		if !strings.HasPrefix(line, "machine ") {
+			workflows = append(workflows, line)
+		}
+	}
+	if len(workflows) > 0 {
+		listErr = errors.Join(listErr, fmt.Errorf("workflows are left: %s", workflows))
 	}
 	return errors.Join(err, listErr)
 }

@@ -31,6 +31,8 @@ type Machine struct {
 	Places     chan struct{} // has an element for each running session, and the capacity for all that may run at once
 	Park       chan struct{} // closed to interrupt all sessions, which other machines then continue
 	Log        func(format string, args ...any)
+	// Turn waits until it is the turn of a session to land on a branch. The turn lasts until release is called.
+	Turn func(ctx context.Context, t session.Task, branch string) (release func())
 }
 
 // Stretch is the activity of package session.
@@ -60,20 +62,25 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 
 func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, error) {
 	cmd := exec.Command(m.Coven, "resume", "--remote", m.Remote, "--worker", "--", t.Task) //nolint:gosec,noctx // it is coven; see wait
-	output := &tail{}
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = m.Dir, environ(), output, output, &syscall.SysProcAttr{Setpgid: true}
+	answers, err := cmd.StdinPipe()
+	if err != nil {
+		return session.Stop{}, err
+	}
+	talk := &talk{answers: answers, turn: func(ctx context.Context, branch string) func() { return m.Turn(ctx, t, branch) }}
+	defer talk.end()
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = m.Dir, environ(), talk, talk, &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = m.Grace // a program of a task may hold the output open
 	if err := cmd.Start(); err != nil {
 		return session.Stop{}, err
 	}
-	err := m.wait(ctx, cmd, t.Heartbeat)
+	err = m.wait(ctx, cmd, t.Heartbeat)
 	if ctx.Err() != nil {
 		return session.Stop{}, ctx.Err()
 	}
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		err = errNoState
 	}
-	s, problem := parse(string(output.last), err)
+	s, problem := parse(talk.tail(), err)
 	if problem != "" {
 		m.Log("%s: %s", t.Task, problem) // the server gets no text of coven
 		return s, fmt.Errorf("coven resume did not run: %w", err)
@@ -122,18 +129,6 @@ func parse(output string, ended error) (s session.Stop, problem string) {
 		last = lines[len(lines)-2]
 	}
 	return s, fmt.Sprintf("coven resume: %v: %.300s", ended, last)
-}
-
-// tail keeps the end of the output of coven.
-type tail struct{ last []byte }
-
-// maxOutput limits it, in bytes. The state is a line of some hundred.
-const maxOutput = 16 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.last = append(t.last, p...)
-	t.last = t.last[max(0, len(t.last)-maxOutput):]
-	return len(p), nil
 }
 
 // environ returns the environment of coven: that of this process, without the connection to the server.

@@ -1,6 +1,7 @@
 package machine_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,6 +39,7 @@ func newHost(t *testing.T, script string) *host {
 	h := &host{env: suite.NewTestActivityEnvironment()}
 	h.Machine = &machine.Machine{
 		Name: "m1", Repository: "acme/shop", Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
+		Turn:   func(context.Context, session.Task, string) func() { return func() {} },
 		Places: make(chan struct{}, 1), Park: make(chan struct{}),
 		Log: func(format string, args ...any) {
 			h.mu.Lock()
@@ -115,6 +117,53 @@ echo '{"over":true}'
 	if child, err := os.ReadFile(filepath.Join(h.Dir, "child")); err == nil {
 		end(t, strings.TrimSpace(string(child)))
 	}
+}
+
+// A session lands when its turn has come, and gives it back, even if coven is killed.
+func TestTurn(t *testing.T) {
+	for name, end := range map[string]string{"given back": `echo '{"turn":""}'; echo '{"over":true}'`, "killed": "kill -9 $$"} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, `echo '{"turn":"origin/main"}'
+read -r line || exit 1
+echo came > came
+`+end)
+			released := make(chan struct{})
+			h.Turn = func(_ context.Context, s session.Task, branch string) func() {
+				if _, err := os.Stat(filepath.Join(h.Dir, "came")); err == nil || branch != "origin/main" || s.Task != "-bd 1" {
+					t.Errorf("it asks for a turn of %s on %s, %v", s.Task, branch, err)
+				}
+				return func() { close(released) }
+			}
+			stop, err := h.run()
+			if over := err == nil && stop.Over; over != (name == "given back") {
+				t.Errorf("got %+v, %v", stop, err)
+			}
+			if _, err := os.Stat(filepath.Join(h.Dir, "came")); err != nil {
+				t.Error(err)
+			}
+			<-released
+		})
+	}
+}
+
+// A coven that is parked while it waits for its turn leaves the queue.
+func TestParkedBeforeTurn(t *testing.T) {
+	h := newHost(t, `trap 'echo "{\"status\":\"interrupted\"}"; exit 130' INT
+echo '{"turn":"origin/main"}'
+while :; do sleep 0.01; done
+`)
+	left := make(chan struct{})
+	h.Turn = func(ctx context.Context, _ session.Task, _ string) func() {
+		close(h.Park)
+		<-ctx.Done()
+		close(left)
+		return func() {}
+	}
+	stop, err := h.run()
+	if err != nil || stop.Status != session.Interrupted {
+		t.Errorf("got %+v, %v", stop, err)
+	}
+	<-left
 }
 
 // Parked, coven is interrupted and says so.

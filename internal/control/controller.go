@@ -48,7 +48,7 @@ type Controller struct {
 	Approver string               // recorded as the approver of each merge; empty to ask a person
 	Budget   *budget.Budget       // of all tasks together; nil means no limit
 	Fleet    *fleet.Fleet         // the workers of other machines, which run the sessions that a remote keeps; nil to run them here
-	Worker   bool                 // whether coven-worker started this process: the tracker is left to the machine that handed the session over
+	Worker   *fleet.Worker        // that started this process: the tracker is left to the machine that handed the session over; nil if none did
 	// Ask returns an error if plugins may not run before a session is resumed. It may ask the user to trust
 	// them. If it is nil, only trusted plugins run.
 	Ask func(context.Context, []plugins.Need) error
@@ -152,7 +152,7 @@ func (c *Controller) workspace(s *session.Session, id string, info event.Session
 		Pass: c.Project.Config.Env.Pass, Task: id, Slug: session.Slug(info.Query), Base: info.Base, Forked: info.Forked, Upstream: info.Upstream,
 		Target: worktree.Target{Branch: event.BranchName(info.Target), Ref: info.Target, Tip: info.Base},
 		Holder: holder.Name(), Attempt: info.Attempt, NoSync: !c.Project.Config.Landing.Fsync, Allow: c.Project.Config.Landing.Allow, Link: c.Project.Config.Worktree.Link,
-		Keeper: c.keeper(s, id, info),
+		Keeper: c.keeper(s, id, info), Turns: c.turns(),
 	}
 }
 

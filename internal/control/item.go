@@ -28,7 +28,7 @@ func (c *Controller) claimTask(ctx context.Context, item project.Item, actor str
 // ItemOf returns the task of a session.
 func (c *Controller) ItemOf(v session.View) (project.Item, error) {
 	item := project.Item{Task: task.Task{ID: v.Task, Title: v.Info.Query}}
-	if v.Info.Tracker == project.NoTracker || c.Worker {
+	if v.Info.Tracker == project.NoTracker || c.Worker != nil {
 		return item, nil
 	}
 	tracker, err := c.Project.Tasks()

@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/grimoires"
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/handover"
+	"github.com/coven-run/coven/internal/control/workspace"
 	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -37,6 +38,14 @@ func (c *Controller) keeper(s *session.Session, task string, info event.Session)
 	}
 	k.Start()
 	return k
+}
+
+// turns returns the turns of machines to land, or nil if this process does not work for others.
+func (c *Controller) turns() workspace.Turns {
+	if c.Worker == nil {
+		return nil
+	}
+	return c.Worker
 }
 
 // sessionOf returns the session that a request is about. If a remote keeps it, and another machine has continued it, it is brought here first.

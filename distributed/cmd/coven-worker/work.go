@@ -22,6 +22,7 @@ import (
 	"github.com/coven-run/coven/distributed/connect"
 	"github.com/coven-run/coven/distributed/machine"
 	"github.com/coven-run/coven/distributed/session"
+	"github.com/coven-run/coven/distributed/turn"
 )
 
 // work is the command that runs sessions.
@@ -70,6 +71,7 @@ func (w *work) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
+	m.Turn = (&turn.Turns{Client: c}).Take
 	drained := make(chan struct{})
 	workers, err := w.start(c, m, plans)
 	if err != nil {
@@ -215,6 +217,7 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 		})
 		if workflows {
 			one.RegisterWorkflowWithOptions(session.Run, workflow.RegisterOptions{Name: session.Name})
+			one.RegisterWorkflowWithOptions(turn.Run, workflow.RegisterOptions{Name: turn.Name})
 		}
 		one.RegisterActivity(m)
 		err := one.Start()

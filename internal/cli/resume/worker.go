@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coven-run/coven/internal/control"
+	"github.com/coven-run/coven/internal/control/fleet"
 	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
@@ -27,7 +28,7 @@ func (o *resumeOptions) forWorker(ctx context.Context, c *control.Controller) er
 		return exit.Usagef("coven help resume", "--worker needs --remote and one task")
 	}
 	task := o.tasks[0]
-	c.Worker, c.Fleet = true, nil
+	c.Worker, c.Fleet = &fleet.Worker{In: o.app.In, Print: func(line string) error { return o.app.Printf("%s\n", line) }}, nil
 	stop := o.app.Watch(c, false, terminal.TaskLines)
 	err := o.take(ctx, c, task)
 	if err == nil {

@@ -23,13 +23,24 @@ import (
 	"github.com/coven-run/coven/worktree/remote"
 )
 
-// Turn waits for the exclusive right to land on the target.
+// Turn waits for the exclusive right to land on the target, first on this machine, then among those that share their turns.
 func (s *Workspace) Turn(ctx context.Context) (runner.Turn, error) {
 	turn, err := land.TakeTurn(ctx, s.Repo, s.Target.Ref, landing+s.Task)
 	if err != nil {
 		return runner.Turn{}, err
 	}
-	return runner.Turn{Doing: turn.Doing, Release: turn.Release}, nil
+	if s.Turns == nil {
+		return runner.Turn{Doing: turn.Doing, Release: turn.Release}, nil
+	}
+	release, err := s.Turns.Turn(ctx, s.Target.Branch)
+	if err != nil {
+		turn.Release()
+		return runner.Turn{}, err
+	}
+	return runner.Turn{Doing: turn.Doing, Release: func() {
+		release()
+		turn.Release()
+	}}, nil
 }
 
 // PushCommand returns the command that pushes the task branch to the remote of its target.

@@ -60,6 +60,7 @@ type Workspace struct {
 	Link     []string          // directories of the main checkout that the worktree shows
 	Teardown Teardown          // of the worktree, before Leave removes it
 	Keeper   *handover.Keeper  // keeps the session on a remote; nil if none does
+	Turns    Turns             // of machines to land; nil if there are none
 	Warn     func(text string) // receives warnings; nil records them in the session, which is not over
 
 	Worktree *worktree.Worktree
@@ -74,6 +75,12 @@ type Workspace struct {
 	warned  sync.Once         // about refusals by the sandbox
 	leftOut map[string]bool   // paths that a warning has named
 	linked  map[string]string // directories of the worktree, and those of the main checkout that programs see there
+}
+
+// Turns are the turns of machines to land on a branch.
+type Turns interface {
+	// Turn waits until no other machine lands on the branch.
+	Turn(ctx context.Context, branch string) (release func(), err error)
 }
 
 // Enter finds or creates the worktree, and finishes the work of a killed coven. It returns the number of
