@@ -32,23 +32,12 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		return Outcome{}, err
 	}
 	defer c.park()()
-	var stackedOn string
-	if plan.Grimoire.LandsByPullRequest() {
-		target, stackedOn, err = c.pullTarget(ctx, item, target)
-	} else if o.Remote != "" {
-		target, err = workspace.RemoteTarget(ctx, c.Project.Repo, target.Branch, o.Remote)
-	}
+	from, err := c.startPoint(ctx, item, plan, target, o)
 	if err != nil {
 		return Outcome{}, err
 	}
+	target, base := from.target, from.base
 	plan.Target = target.Ref
-	base, err := baseOf(ctx, c.Project, target, o.Base)
-	if err == nil && o.Remote != "" {
-		err = handover.CheckStart(ctx, c.Project, o.Remote, item.Task.ID, target, base)
-	}
-	if err != nil {
-		return Outcome{}, err
-	}
 	var upstream, problem string
 	if c.Project.Config.Worktree.Base == "remote" && o.Base == "" && !target.IsRemote() {
 		up, failed := workspace.Base(ctx, c.Project.Repo, target)
@@ -65,7 +54,7 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		Project: c.Project.Repo.Root, Query: item.Task.Title, Agent: agents.Primary(plan), Grimoire: plan.Grimoire.Name, Provider: plan.Provider,
 		Model: plan.Model, Target: target.Ref, Base: base, Upstream: upstream, Tracker: item.TrackerName(), Version: c.Project.Env.Version,
 		Attempt: prior.Info.Attempt + 1, Approve: c.Approver, Holder: holder.Name(),
-		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), StackedOn: stackedOn, Remote: o.Remote,
+		Actor: holder.ActorOf(s.ID), Sandbox: string(c.Runtime.Sandbox.Level()), Chat: plan.Chat != nil, Forked: o.fork.Origin(), StackedOn: from.stackedOn, Remote: o.Remote,
 		Budget: plan.Grimoire.Budget.Amount,
 	}
 	if err := c.admit(ctx, item, s, prior, plan, started, o.fork); err != nil {
@@ -77,6 +66,33 @@ func (c *Controller) begin(ctx context.Context, item project.Item, prior session
 		}
 	}
 	return c.work(ctx, s, item, plan, started)
+}
+
+// startPoint is where a session starts.
+type startPoint struct {
+	target    worktree.Target
+	base      string // commit
+	stackedOn string // task whose pull request the change is stacked on; optional
+}
+
+// startPoint returns where a new session starts. If a remote is to keep it, startPoint waits for that.
+func (c *Controller) startPoint(ctx context.Context, item project.Item, plan *grimoires.Plan, target worktree.Target, o Options) (from startPoint, err error) {
+	find := func() (err error) {
+		switch from.target = target; {
+		case plan.Grimoire.LandsByPullRequest():
+			from.target, from.stackedOn, err = c.pullTarget(ctx, item, target)
+		case o.Remote != "":
+			from.target, err = workspace.RemoteTarget(ctx, c.Project, target.Branch, o.Remote)
+		}
+		if err == nil {
+			from.base, err = baseOf(ctx, c.Project, from.target, o.Base)
+		}
+		if err == nil && o.Remote != "" {
+			err = handover.CheckStart(ctx, c.Project, o.Remote, item.Task.ID, from.target, from.base)
+		}
+		return err
+	}
+	return from, c.outage.Wait(ctx, o.Remote, func(text string) { c.notify(Notice{Text: "warning: " + text}) }, find)
 }
 
 // admit claims the task for the new session, removes the leftovers of an earlier session, and records the

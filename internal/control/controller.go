@@ -21,6 +21,7 @@ import (
 	"github.com/coven-run/coven/internal/budget"
 	"github.com/coven-run/coven/internal/control/accounts"
 	"github.com/coven-run/coven/internal/control/fleet"
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/control/launch"
 	"github.com/coven-run/coven/internal/control/pulls"
 	"github.com/coven-run/coven/internal/control/reviewers"
@@ -56,10 +57,11 @@ type Controller struct {
 	// the user. If it is nil, the answer is no.
 	Unsandboxed func(ctx context.Context, gap string) (bool, error)
 
-	worked   atomic.Bool   // a session has run
-	stopTurn chan struct{} // a value stops the turn of a chat; nil if this Controller runs no chat
-	begun    sync.Map      // IDs of the ad-hoc tasks whose sessions this Controller began
-	told     sync.Map      // texts of notifyOnce
+	worked   atomic.Bool     // a session has run
+	stopTurn chan struct{}   // a value stops the turn of a chat; nil if this Controller runs no chat
+	begun    sync.Map        // IDs of the ad-hoc tasks whose sessions this Controller began
+	told     sync.Map        // texts of notifyOnce
+	outage   handover.Outage // of remotes that keep sessions
 }
 
 // Observer receives the events of running sessions, in the goroutine of the session. Nil functions are not

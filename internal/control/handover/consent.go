@@ -66,7 +66,7 @@ func CheckStart(ctx context.Context, p *project.Project, name, task string, targ
 	}
 	tip, err := live.Tip(ctx, p.Repo, name, task)
 	if err != nil || tip == "" {
-		return unreachable(p, name, err)
+		return Unreachable(p, name, err)
 	}
 	_, v, err := fetch(ctx, p, name, task, tip)
 	if err != nil {
@@ -78,7 +78,7 @@ func CheckStart(ctx context.Context, p *project.Project, name, task string, targ
 	}
 	here, err := p.Finder.OfTask(task)
 	if v.Rejected || err == nil && known == tip && here.ID == v.ID && !here.Live() {
-		return unreachable(p, name, live.Drop(ctx, p.Repo, name, task, tip))
+		return Unreachable(p, name, live.Drop(ctx, p.Repo, name, task, tip))
 	}
 	if err := held(p, name, v); err != nil {
 		return err

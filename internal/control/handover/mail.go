@@ -70,7 +70,7 @@ func post(ctx context.Context, p *project.Project, v session.View, id string, m 
 	if errors.As(err, new(*remote.MovedError)) {
 		return err
 	}
-	return unreachable(p, v.Info.Remote, err)
+	return Unreachable(p, v.Info.Remote, err)
 }
 
 // maxTries limits how often a Keeper tries to fetch a mail.

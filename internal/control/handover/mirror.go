@@ -173,7 +173,7 @@ func (m *mirror) take(ctx context.Context, p *project.Project, name string, s li
 func landedAs(ctx context.Context, p *project.Project, name string, v session.View) (string, error) {
 	up, err := remote.FetchUpstream(ctx, p.Repo, v.Info.Target, live.Timeout)
 	if err != nil {
-		return "", unreachable(p, name, err)
+		return "", Unreachable(p, name, err)
 	}
 	return live.LandedAs(ctx, p.Repo, v.Task, v.Info.Base, up.Tip)
 }

@@ -46,5 +46,5 @@ func tipsOf(ctx context.Context, p *project.Project, name string) (map[string]st
 			_ = regularfile.Replace(file, content, 0o600) // otherwise the next command waits, too
 		}
 	}
-	return tips, unreachable(p, name, err)
+	return tips, Unreachable(p, name, err)
 }

@@ -54,7 +54,7 @@ func (e *HeldError) NextCommand() string {
 func fetch(ctx context.Context, p *project.Project, name, task, tip string) (live.State, session.View, error) {
 	s, err := live.Fetch(ctx, p.Repo, name, task, tip)
 	if err != nil && !errors.Is(err, live.ErrDamaged) {
-		return s, session.View{}, unreachable(p, name, err)
+		return s, session.View{}, Unreachable(p, name, err)
 	}
 	v := session.View{}
 	if err == nil {
@@ -86,7 +86,8 @@ func damaged(p *project.Project, name, task string, err error) error {
 // ErrAway means that a remote does not answer.
 var ErrAway = errors.New("does not answer")
 
-func unreachable(p *project.Project, name string, err error) error {
+// Unreachable returns ErrAway with the reason why a remote did not answer, or nil without an error.
+func Unreachable(p *project.Project, name string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -98,7 +99,7 @@ func unreachable(p *project.Project, name string, err error) error {
 func List(ctx context.Context, p *project.Project, name string) ([]session.View, error) {
 	tips, err := live.Tips(ctx, p.Repo, name)
 	if err != nil || len(tips) == 0 {
-		return nil, unreachable(p, name, err)
+		return nil, Unreachable(p, name, err)
 	}
 	states, damaged := live.FetchAll(ctx, p.Repo, name, tips)
 	var all []session.View
@@ -143,7 +144,7 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 	}
 	tip, err := live.Tip(ctx, p.Repo, name, task)
 	if err != nil {
-		return unreachable(p, name, err)
+		return Unreachable(p, name, err)
 	}
 	known, err := live.Known(ctx, p.Repo, task)
 	if err != nil {
@@ -234,7 +235,7 @@ func check(ctx context.Context, p *project.Project, name string, v session.View,
 		err = live.CheckBase(ctx, p.Repo, v.Info.Target, v.Info.Base)
 	}
 	if errors.As(err, new(*remote.FetchError)) {
-		return unreachable(p, name, err)
+		return Unreachable(p, name, err)
 	}
 	return damaged(p, name, v.Task, err)
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/coven-run/coven/internal/control/handover"
 	"github.com/coven-run/coven/internal/exit"
+	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/remote"
@@ -24,8 +26,11 @@ func PullTarget(ctx context.Context, repo *worktree.Repo, branch string) (worktr
 }
 
 // RemoteTarget fetches the branch of a remote that a local branch follows. Changes of sessions that the remote keeps land there.
-func RemoteTarget(ctx context.Context, repo *worktree.Repo, branch, name string) (worktree.Target, error) {
-	up, err := remote.FetchUpstream(ctx, repo, branch, fetchTime)
+func RemoteTarget(ctx context.Context, p *project.Project, branch, name string) (worktree.Target, error) {
+	up, err := remote.FetchUpstream(ctx, p.Repo, branch, fetchTime)
+	if err != nil && up.Remote == name && !errors.Is(err, remote.ErrNoBranch) {
+		return worktree.Target{}, handover.Unreachable(p, name, errors.Unwrap(err))
+	}
 	if err != nil {
 		return worktree.Target{}, noUpstream(branch, up, "--remote needs", err)
 	}
