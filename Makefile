@@ -117,8 +117,8 @@ TASKS ?= 60
 distributed: build ## run the tests of workers: Temporal's server, and TASKS=60 tasks on machines that are killed and cut off (Linux, root); TASKS=0: only the tests
 	@.ci/temporal $(TOOLS)
 	@$(GO) -C distributed build -o $(CURDIR)/$(BIN)/ ./cmd/coven-worker ./chaos
-	@$(GO) -C distributed test -timeout 20m ./...
-	@if [ "$(TASKS)" = 0 ]; then :; elif unshare --fork --pid --net --mount true 2>/dev/null; then $(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(TASKS); \
+	@$(CLIS) $(GO) -C distributed test -timeout 20m ./...
+	@if [ "$(TASKS)" = 0 ]; then :; elif unshare --fork --pid --net --mount true 2>/dev/null; then $(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(TASKS) $(CHAOS); \
 		else echo "no namespaces here: the chaos test of workers is skipped"; fi
 
 distributed-long: build ## run 10,000 tasks while a machine is killed each minute; LONG=500 for fewer (Linux, root)

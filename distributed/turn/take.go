@@ -22,7 +22,7 @@ type Turns struct {
 }
 
 // Slow is how long landings on a branch take if they take turns. Shorter ones race: for them, landing again costs less than waiting.
-const Slow = 5 * time.Second
+const Slow = 2 * time.Second
 
 // Take waits until it is the turn of a session to land on a branch, or until an answer is late: the server is away, or the machine that has the workflow. The turn
 // lasts until release is called; then another session has it.
