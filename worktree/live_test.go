@@ -131,6 +131,40 @@ func TestArchive(t *testing.T) {
 	equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname)", "refs/coven"), ref)
 }
 
+// Another machine finds a session in the archives of the months, whose refs it keeps until it looks at other months.
+func TestArchived(t *testing.T) {
+	one, two, dir, _ := machines(t, "sha256")
+	april := time.Date(2031, 4, 30, 23, 0, 0, 0, time.UTC)
+	ended := func(session, machine, events string) {
+		s := sessionOf(events)
+		s.Session, s.Tip = session, value[string](t)(live.Store(t.Context(), one, "T", sessionOf(events)))
+		must(t, live.Archive(t.Context(), one, "origin", "T", live.ArchiveRef(machine, april), s))
+	}
+	found := func(session string, from, to time.Time) (all string) {
+		for _, s := range value[[]live.State](t)(live.Archived(t.Context(), two, "origin", session, from, to)) {
+			all += s.Session + ":" + string(s.Files["events.jsonl"])
+		}
+		return all
+	}
+	refs := func() string { return gitIn(t, two.Root, "for-each-ref", "--format=%(refname)", "refs/coven") }
+	equal(t, "no archives", found("a", april, april), "")
+	ended("a", "m1", "1\n")
+	ended("b", "m1", "2\n")
+	ended("a", "m2", "3\n")
+	equal(t, "both", found("a", april, april), "a:1\na:3\n")
+	equal(t, "another", found("b", april, april.AddDate(0, 0, 1)), "b:2\n")
+	equal(t, "none", found("c", april, april), "")
+	kept := refs()
+	equal(t, "refs", len(strings.Fields(kept)), 2)
+	equal(t, "prefix", strings.HasPrefix(kept, "refs/coven/fetched/origin/2031-04/m1"), true)
+	ended("a", "m1", "1\n4\n")
+	equal(t, "later", found("a", april.AddDate(0, -1, 0), april), "a:1\n4\na:3\n")
+	equal(t, "another month", found("a", april.AddDate(0, 0, 1), april.AddDate(0, 1, 0)), "")
+	equal(t, "refs", refs(), "")
+	gitIn(t, dir, "update-ref", live.ArchiveRef("m2", april), gitIn(t, dir, "commit-tree", "-m", "forged", gitIn(t, dir, "write-tree")))
+	equal(t, "forged", found("a", april, april), "a:1\n4\n")
+}
+
 // LandedAs finds the commit of a task by its trailer, not by a text that only looks like it.
 func TestLandedAs(t *testing.T) {
 	r := sample(t)

@@ -95,11 +95,13 @@ func cleaned(id string) string {
 const CovenPrefix = "refs/coven/"
 
 // LivePrefix is the prefix of the refs of sessions that are kept on a remote; SafeName of the task follows. ArchivePrefix is that of their
-// archives: a month and a machine, such as 2006-01/name, follow. MailPrefix is that of messages: SafeName of the task, a slash and an ID follow.
+// archives: a month and a machine, such as 2006-01/name, follow. FetchedPrefix is that of the copies of archives in a clone: a remote, a month and a machine
+// follow. MailPrefix is that of messages: SafeName of the task, a slash and an ID follow.
 const (
 	LivePrefix    = "refs/coven/live/"
 	MailPrefix    = "refs/coven/mail/"
 	ArchivePrefix = "refs/coven/archive/"
+	FetchedPrefix = "refs/coven/fetched/"
 )
 
 // ClaimsPrefix is the prefix of the refs of claims.
