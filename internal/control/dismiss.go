@@ -65,8 +65,10 @@ func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, er
 	if err == nil {
 		v, err = c.recall(ctx, v)
 	}
-	if err == nil && v.Away != nil && v.Away.Tip+v.Away.Landed != "" {
-		if err = handover.Take(ctx, c.Project, v.Info.Remote, v.Task, false); err == nil || errors.As(err, new(*handover.EndedError)) {
+	if err == nil && v.Away != nil {
+		err = handover.Take(ctx, c.Project, v.Info.Remote, v.Task, false)
+		over := v.Away.Tip+v.Away.Landed == "" && !errors.As(err, new(*handover.LandedError)) // its record is welcome, but not needed
+		if err == nil || over || errors.As(err, new(*handover.EndedError)) {
 			v, err = c.Project.Find(ctx, v.Task)
 		}
 	}

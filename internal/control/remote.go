@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -61,10 +62,12 @@ func (c *Controller) sessionOf(ctx context.Context, task string, seen session.Vi
 	if remote == "" || err == nil && !v.Unfinished() {
 		return v, err
 	}
-	if err := handover.Take(ctx, c.Project, remote, task, false); err != nil || seen.ID != "" {
+	err = handover.Take(ctx, c.Project, remote, task, false)
+	if landed := errors.As(err, new(*handover.LandedError)); !landed && (err != nil || seen.ID != "") {
 		return v, err // the session may have changed since it was seen
 	}
-	return c.Project.Find(ctx, task)
+	v, failed := c.Project.Find(ctx, task)
+	return v, cmp.Or(err, failed)
 }
 
 // forFleet reports whether workers run a session from now on: there are some, a remote keeps the session, and it has not landed.
@@ -144,7 +147,9 @@ func (c *Controller) endHere(ctx context.Context, task string, status event.Stat
 func (c *Controller) followHeld(ctx context.Context, remote, task string) (Outcome, error) {
 	v, plan, err := handover.Copy(ctx, c.Project, remote, task)
 	if errors.As(err, new(*handover.LandedError)) {
-		return c.resume(ctx, v, budget.Amount{}, Switch{})
+		if v, err = c.Project.Finder.OfTask(task); err == nil {
+			return c.resume(ctx, v, budget.Amount{}, Switch{})
+		}
 	}
 	if err != nil {
 		return Outcome{}, err

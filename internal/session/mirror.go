@@ -1,7 +1,9 @@
 package session
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -29,7 +31,7 @@ func Mirror(root, id string, now func() time.Time, decide func() (*away.State, [
 		err = away.Write(dir, &begun)
 		failpoint.Point("mirror.begun")
 		if err == nil {
-			err = away.Rewrite(dir, eventsFile, "events-before-"+state.Tip[:12]+".jsonl", events)
+			err = away.Rewrite(dir, eventsFile, fmt.Sprintf("events-before-%.12s.jsonl", cmp.Or(state.Tip, state.Landed, "end")), events)
 		}
 		failpoint.Point("mirror.rewritten")
 	}

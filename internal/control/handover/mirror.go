@@ -126,17 +126,21 @@ func (m *mirror) update(ctx context.Context, p *project.Project, name string, s 
 		return err
 	}
 	defer release()
-	err = session.Mirror(p.Repo.Root, m.view.ID, p.Env.Now, func() (*away.State, []byte, error) {
+	if err = m.write(ctx, p); errors.Is(err, session.ErrBusy) {
+		return nil // this machine continues it
+	}
+	return err
+}
+
+// write writes the state and the events, unless another process was faster. The caller has locked the task. The error is session.ErrBusy if this machine continues the session.
+func (m *mirror) write(ctx context.Context, p *project.Project) error {
+	return session.Mirror(p.Repo.Root, m.view.ID, p.Env.Now, func() (*away.State, []byte, error) {
 		known, err := live.Known(ctx, p.Repo, m.view.Task)
 		if now := away.Read(m.view.Dir); err != nil || known != m.known || !now.Equal(m.view.Away) { // another process was faster
 			return now, nil, err
 		}
 		return m.state, m.events, nil
 	})
-	if errors.Is(err, session.ErrBusy) {
-		return nil // this machine continues it
-	}
-	return err
 }
 
 // end sets the state of a session that is over on its remote.
@@ -156,17 +160,22 @@ func (m *mirror) take(ctx context.Context, p *project.Project, name string, s li
 	if err == nil && s.Session != m.view.ID { // another one has begun since
 		return m.end(ctx, p, name)
 	}
-	if err == nil && v.Info.Remote != name {
-		err = fmt.Errorf("it was begun with a remote called %q", v.Info.Remote)
-	}
-	if err == nil && !away.SameStart(session.EventsOf(here), session.EventsOf(s.Files)) {
-		err = errors.New("its events begin with others than here")
-	}
 	if err == nil {
-		err = checkRecord(p, m.view.Task, s)
+		err = checkCopy(p, name, v, here, s)
 	}
 	m.state, m.events = &away.State{Tip: s.Tip, Machine: holder.HostOf(v.Holder), Remote: name}, session.EventsOf(s.Files)
 	return damaged(p, name, m.view.Task, err)
+}
+
+// checkCopy returns an error unless the record of a session at a remote, whose view is given, can replace the one here.
+func checkCopy(p *project.Project, name string, v session.View, here map[string][]byte, s live.State) error {
+	if v.Info.Remote != name {
+		return fmt.Errorf("it was begun with a remote called %q", v.Info.Remote)
+	}
+	if !away.SameStart(session.EventsOf(here), session.EventsOf(s.Files)) {
+		return errors.New("its events begin with others than here")
+	}
+	return checkRecord(p, v.Task, s)
 }
 
 // landedAs returns the commit with which the task of a session has landed, or "".

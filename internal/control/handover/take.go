@@ -20,12 +20,13 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/session/away"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/integrate"
+	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/live"
 	"github.com/coven-run/coven/worktree/remote"
 )
@@ -166,11 +167,11 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 // awayPause is the time before a remote that does not answer is asked again.
 const awayPause = 5 * time.Second
 
-// TakeBack brings a session here that no machine runs any more, as Take does, as soon as its remote answers.
+// TakeBack brings a session here that no machine runs any more, as Take does, as soon as its remote answers and no other process here writes it.
 func TakeBack(ctx context.Context, p *project.Project, name, task string) error {
 	for {
 		err := Take(ctx, p, name, task, true)
-		if !errors.Is(err, ErrAway) {
+		if !errors.Is(err, ErrAway) && !errors.Is(err, session.ErrBusy) {
 			return err
 		}
 		if err := clock.SleepUntil(ctx, clock.Now().Add(awayPause)); err != nil {
@@ -275,25 +276,40 @@ func held(p *project.Project, name string, v session.View) error {
 	return &HeldError{Task: v.Task, Remote: name, Machine: holder.HostOf(v.Holder), Updated: v.Updated, Now: p.Env.Now()}
 }
 
-// over handles the end of a session, which this machine knows, on the remote. If the task has landed, the session can be resumed, and completes.
+// over handles the end of a session, which this machine knows, on the remote. The record here becomes the one of the machine that ended it, if the archives have that. If the
+// task has landed, the session can be resumed, and completes.
 func over(ctx context.Context, p *project.Project, name, task string, here session.View) error {
 	if here.ID == "" || !here.Unfinished() {
 		return live.Know(ctx, p.Repo, task, "")
 	}
-	commit, err := landedAs(ctx, p, name, here)
+	known, err := live.Known(ctx, p.Repo, task)
 	if err != nil {
 		return err
 	}
-	if err := away.Write(here.Dir, &away.State{Landed: commit}); err != nil {
+	m := &mirror{view: here, known: known}
+	if err := m.end(ctx, p, name); err != nil {
 		return err
 	}
-	if commit == "" {
+	if err := recoverLanding(ctx, p, here); err != nil {
+		return err
+	}
+	var problem error
+	if m.events, problem = archived(ctx, p, name, here, m.state.Landed); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := m.write(ctx, p); err != nil {
+		return err
+	}
+	if problem != nil {
+		warn(p, here, oneline.Of(p.Hidden("the record of its end is not here: "+problem.Error())))
+	}
+	if m.state.Landed == "" {
 		return &EndedError{Task: here.Task}
 	}
 	if err := live.Know(ctx, p.Repo, here.Task, ""); err != nil {
 		return err
 	}
-	return &LandedError{Task: here.Task, Commit: commit}
+	return &LandedError{Task: here.Task, Commit: m.state.Landed}
 }
 
 // An EndedError means that a session ended on another machine, without landing.
@@ -347,6 +363,9 @@ func Moved(ctx context.Context, p *project.Project, all []session.View) (moved [
 // bring replaces the session of a task here by the one of a remote.
 func bring(ctx context.Context, p *project.Project, v session.View, s live.State) error {
 	task := v.Task
+	if err := recoverLanding(ctx, p, v); err != nil {
+		return err
+	}
 	aside, err := session.SetAsideAs(p.Repo.Root, s.Session)
 	if err != nil {
 		return err
@@ -383,6 +402,13 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 	}
 	failpoint.Point("handover.made")
 	return live.Know(ctx, p.Repo, task, s.Tip)
+}
+
+// recoverLanding finishes or undoes a landing that was interrupted here, of a session whose record another one is to replace.
+func recoverLanding(ctx context.Context, p *project.Project, v session.View) error {
+	l := integrate.Landing{Task: v.Task, Target: worktree.Target{Ref: v.Info.Target}, New: v.Info.Base} // the checkouts know which commit was to land
+	_, err := land.RecoverLanding(ctx, p.Repo, l)
+	return err
 }
 
 // made returns how often the worktree of a session has been made, or 0 if no step has started there.

@@ -1,0 +1,82 @@
+package handover
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/worktree/live"
+)
+
+// archiveSkew is how much the clocks of machines may differ for the archives of their sessions to be found.
+const archiveSkew = 24 * time.Hour
+
+// archived returns the events of a session that is over on its remote, from the archives there, without its end, so that it can end here, too. landed is the commit
+// with which its task has landed, or "". Without a record that says more than the one here, the events are nil. The error says why the archives have none.
+func archived(ctx context.Context, p *project.Project, name string, here session.View, landed string) (events []byte, err error) {
+	own, err := session.Record(here.Dir)
+	if err != nil {
+		return nil, err
+	}
+	states, failed := live.Archived(ctx, p.Repo, name, here.ID, here.Updated.Add(-archiveSkew), p.Env.Now().Add(archiveSkew))
+	for _, s := range states {
+		v, err := viewOf(s, live.Ref(here.Task))
+		if err == nil {
+			err = checkCopy(p, name, v, own, s)
+		}
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		work, lands := withoutEnd(session.EventsOf(s.Files)), landed != "" && (v.Landing.New == landed || v.Landed.New == landed)
+		if lands || len(work) > len(events) {
+			events = work
+		}
+		if lands { // other machines may have tried it
+			break
+		}
+	}
+	switch {
+	case events == nil:
+		return nil, failed
+	case bytes.HasPrefix(session.EventsOf(own), events):
+		return nil, nil
+	}
+	return events, nil
+}
+
+// ends are the types of events with which a session lands or ends.
+var ends = []event.Type{event.LandIntended, event.TaskClosed, event.TaskReleased, event.SessionCompleted, event.SessionFailed, event.SessionCancelled}
+
+// withoutEnd returns the events of a session without its end: those after the last step with which the session lands or ends.
+func withoutEnd(content []byte) []byte {
+	events, _ := event.Parse("events", content) // they have been checked
+	n := len(events)
+	for i, e := range slices.Backward(events) {
+		if e.Type == event.StepStarted || e.Type == event.StepCompleted {
+			break
+		}
+		if slices.Contains(ends, e.Type) {
+			n = i
+		}
+	}
+	return bytes.Join(bytes.SplitAfter(content, []byte("\n"))[:n], nil)
+}
+
+// warn adds a warning to the record of a session here, once.
+func warn(p *project.Project, v session.View, text string) {
+	if slices.Contains(v.Warnings, text) {
+		return
+	}
+	s, err := session.Open(p.Repo.Root, v.ID, p.Env.Now)
+	if err != nil {
+		return // the session goes on without it
+	}
+	defer s.Close() //nolint:errcheck // every event is on disk
+	_ = s.Append(event.Event{Type: event.Warning}, event.Text{Text: text})
+}
