@@ -122,8 +122,11 @@ func TestArchive(t *testing.T) {
 		s := sessionOf("1\n")
 		s.Session = filepath.Base(r.Root)
 		s.Tip = value[string](t)(live.Push(t.Context(), r, "origin", s.Session, live.State{Session: s.Session, Files: s.Files}))
-		must(t, live.Archive(t.Context(), r, "origin", s.Session, ref, s))
-		must(t, live.Archive(t.Context(), r, "origin", s.Session, ref, s)) // after a crash
+		seen := value[live.End](t)(live.LookAtEnd(t.Context(), r, "origin", s.Session, ref, "main"))
+		must(t, seen.CheckBranch(gitIn(t, dir, "rev-parse", "main")))
+		equal(t, "moved", errors.As(seen.CheckBranch(s.Tip), new(*remote.MovedError)), true)
+		must(t, live.Archive(t.Context(), r, "origin", s.Session, seen, s))
+		must(t, live.Archive(t.Context(), r, "origin", s.Session, seen, s)) // after a crash, and although the archive has moved since
 		must(t, live.Drop(t.Context(), r, "origin", s.Session, s.Tip))
 	}
 	names := strings.Fields(gitIn(t, dir, "ls-tree", "-r", "--name-only", ref))
@@ -138,7 +141,7 @@ func TestArchived(t *testing.T) {
 	ended := func(session, machine, events string) {
 		s := sessionOf(events)
 		s.Session, s.Tip = session, value[string](t)(live.Store(t.Context(), one, "T", sessionOf(events)))
-		must(t, live.Archive(t.Context(), one, "origin", "T", live.ArchiveRef(machine, april), s))
+		must(t, live.Archive(t.Context(), one, "origin", "T", value[live.End](t)(live.LookAtEnd(t.Context(), one, "origin", "T", live.ArchiveRef(machine, april), "")), s))
 	}
 	found := func(session string, from, to time.Time) (all string) {
 		for _, s := range value[[]live.State](t)(live.Archived(t.Context(), two, "origin", session, from, to)) {

@@ -62,6 +62,7 @@ type Controller struct {
 	begun    sync.Map        // IDs of the ad-hoc tasks whose sessions this Controller began
 	told     sync.Map        // texts of notifyOnce
 	outage   handover.Outage // of remotes that keep sessions
+	landings sync.Map        // see handover.Keeper
 }
 
 // Observer receives the events of running sessions, in the goroutine of the session. Nil functions are not

@@ -34,7 +34,7 @@ func (c *Controller) keeper(s *session.Session, task string, info event.Session)
 		return nil
 	}
 	k := &handover.Keeper{
-		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Target: info.Target, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s,
+		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Target: info.Target, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s, Landings: &c.landings,
 		Notify: func(text string) { c.notify(Notice{Task: task, Text: "warning: " + oneline.Of(text)}) },
 	}
 	k.Start()
@@ -103,7 +103,8 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	if err == nil { // no machine runs it any more
 		err = handover.TakeBack(ctx, c.Project, info.Remote, task)
 	}
-	landed, over := errors.As(err, new(*handover.LandedError)), errors.As(err, new(*handover.EndedError))
+	land := (*handover.LandedError)(nil)
+	landed, over := errors.As(err, &land), errors.As(err, new(*handover.EndedError))
 	if over {
 		err = c.endHere(ctx, task, event.Status(status), err)
 	}
@@ -112,6 +113,7 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	}
 	v, err := c.Project.Finder.OfTask(task)
 	if err == nil && landed {
+		c.landings.Store(v.ID, land.Commit)
 		done, refused := c.resume(ctx, v, budget.Amount{}, Switch{})
 		if !errors.Is(refused, session.ErrBusy) && !errors.As(refused, new(*ChangedError)) {
 			return done, refused

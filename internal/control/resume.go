@@ -24,10 +24,11 @@ import (
 
 // ResumeRequest asks to continue the session of a task.
 type ResumeRequest struct {
-	Task   string
-	Seen   session.View  // as in ApproveRequest
-	Budget budget.Amount // added to the budgets in effect where the session waits
-	Switch Switch
+	Task    string
+	Seen    session.View  // as in ApproveRequest
+	Brought bool          // Bring has just brought the session here
+	Budget  budget.Amount // added to the budgets in effect where the session waits
+	Switch  Switch
 }
 
 // Switch is a change of the provider and the model of a session. Empty fields do not change.
@@ -57,7 +58,11 @@ func (w Switch) in(v session.View, cfg config.Config) Switch {
 
 // Resume continues the session of a task. A step that blocked it runs again.
 func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, error) {
-	v, err := c.sessionOf(ctx, r.Task, r.Seen)
+	find := func() (session.View, error) { return c.sessionOf(ctx, r.Task, r.Seen) }
+	if r.Brought {
+		find = func() (session.View, error) { return c.Project.Find(ctx, r.Task) }
+	}
+	v, err := find()
 	if errors.As(err, new(*handover.LandedError)) {
 		return c.resume(ctx, v, r.Budget, r.Switch)
 	}

@@ -28,18 +28,43 @@ func ArchiveRef(machine string, t time.Time) string {
 	return names.ArchivePrefix + t.UTC().Format(monthForm) + "/" + names.SafeName(machine)
 }
 
+// An End has the refs of a remote that matter when a session ends.
+type End struct {
+	Mails []Mail // for the session, not fetched
+
+	archive, tip string // ref of the archive, and its commit
+	branch       remote.MovedError
+}
+
+// LookAtEnd looks at the refs of a remote: the archive, and the branch on which the session lands, if any.
+func LookAtEnd(ctx context.Context, r *repo.Repo, name, taskID, archiveRef, branch string) (End, error) {
+	e := End{archive: archiveRef, branch: remote.MovedError{Remote: name, Ref: names.HeadsPrefix + branch}}
+	found, err := remote.Refs(ctx, r, name, Timeout, mailRef(taskID, "*"), archiveRef, e.branch.Ref)
+	e.Mails, e.tip, e.branch.Tip = mailsOf(taskID, found), found[archiveRef], found[e.branch.Ref]
+	return e, err
+}
+
+// CheckBranch returns a *remote.MovedError unless the branch has a commit.
+func (e End) CheckBranch(commit string) error {
+	if e.branch.Tip == commit {
+		return nil
+	}
+	return &e.branch
+}
+
 // Archive adds the session at a tip, which is over or about to land, to an archive at the remote: a commit whose tree has a
 // directory for each session, and whose last parent is the tip.
-func Archive(ctx context.Context, r *repo.Repo, name, taskID, archiveRef string, s State) error {
+func Archive(ctx context.Context, r *repo.Repo, name, taskID string, seen End, s State) error {
 	record, err := r.Git().Tree(ctx, s.Tip)
 	for range archiveTries {
 		if err == nil {
-			err = archive(ctx, r, name, taskID, s, record, archiveRef)
+			err = archive(ctx, r, name, taskID, s, record, seen)
 		}
-		if !errors.As(err, new(*remote.MovedError)) {
+		moved := (*remote.MovedError)(nil)
+		if !errors.As(err, &moved) {
 			break
 		}
-		err = nil
+		seen.tip, err = moved.Tip, nil
 	}
 	if err != nil {
 		return fmt.Errorf("archive the session of %s: %w", taskID, err)
@@ -48,12 +73,8 @@ func Archive(ctx context.Context, r *repo.Repo, name, taskID, archiveRef string,
 	return nil
 }
 
-func archive(ctx context.Context, r *repo.Repo, name, taskID string, s State, record, archiveRef string) error {
-	found, err := remote.Refs(ctx, r, name, Timeout, archiveRef)
-	if err != nil {
-		return err
-	}
-	old := found[archiveRef]
+func archive(ctx context.Context, r *repo.Repo, name, taskID string, s State, record string, seen End) error {
+	archiveRef, old := seen.archive, seen.tip
 	var entries []object.Entry
 	var parents []string
 	if old != "" {

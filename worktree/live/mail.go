@@ -43,12 +43,17 @@ func Send(ctx context.Context, r *repo.Repo, name, taskID, session, id string, m
 // Look returns the tip of a task's session at a remote, or "", and the messages for it, which are not fetched yet.
 func Look(ctx context.Context, r *repo.Repo, name, taskID string) (tip string, all []Mail, err error) {
 	found, err := remote.Refs(ctx, r, name, Timeout, Ref(taskID), mailRef(taskID, "*"))
+	return found[Ref(taskID)], mailsOf(taskID, found), err
+}
+
+// mailsOf returns the messages for a session among the refs of a remote.
+func mailsOf(taskID string, found map[string]string) (all []Mail) {
 	for _, ref := range slices.Sorted(maps.Keys(found)) {
 		if strings.HasPrefix(ref, mailRef(taskID, "")) { // a pattern is the end of a name
 			all = append(all, Mail{ID: found[ref], ref: ref})
 		}
 	}
-	return found[Ref(taskID)], all, err
+	return all
 }
 
 // Mail is a message at a ref of a remote.

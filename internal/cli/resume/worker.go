@@ -30,9 +30,10 @@ func (o *resumeOptions) forWorker(ctx context.Context, c *control.Controller) er
 	task := o.tasks[0]
 	c.Worker, c.Fleet = &fleet.Worker{In: o.app.In, Print: func(line string) error { return o.app.Printf("%s\n", line) }}, nil
 	stop := o.app.Watch(c, false, terminal.TaskLines)
+	landed := (*handover.LandedError)(nil)
 	err := o.take(ctx, c, task)
-	if err == nil {
-		_, err = c.Resume(ctx, control.ResumeRequest{Task: task})
+	if brought := err == nil; brought || errors.As(err, &landed) { // one that has landed completes
+		_, err = c.Resume(ctx, control.ResumeRequest{Task: task, Brought: brought})
 	}
 	stop() // the result is the last line
 	ended, none, refused := (*handover.EndedError)(nil), (*project.NoSessionError)(nil), (*control.StateError)(nil)
@@ -55,11 +56,7 @@ func (o *resumeOptions) take(ctx context.Context, c *control.Controller, task st
 	if err := o.app.KeepOn(ctx, c.Project, o.remote, true, ""); err != nil {
 		return err
 	}
-	err := c.Bring(ctx, o.remote, []string{task}, true)
-	if errors.As(err, new(*handover.LandedError)) {
-		return nil // it completes
-	}
-	return err
+	return c.Bring(ctx, o.remote, []string{task}, true)
 }
 
 // report prints how a session stopped.

@@ -6,9 +6,11 @@
 package handover
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,6 +44,8 @@ type Keeper struct {
 	Hide    func(string) string
 	Session *session.Session
 	Notify  func(text string)
+	// Landings has the commits with which sessions have landed, by their IDs, so that the remote is asked once.
+	Landings *sync.Map
 
 	due  *time.Timer // of the next call of Answers
 	asks atomic.Bool // whether an agent has asked, or got an answer, since the last push
@@ -108,6 +112,9 @@ func (k *Keeper) recorded(t event.Type) error {
 		if err := k.push(ctx); err != nil {
 			return exit.Personf("coven resume "+shellword.Word(k.Task), "%w", err)
 		}
+		if t == event.SessionStarted {
+			return nil // no machine can know it yet
+		}
 	case t == event.StepCompleted:
 		if err := k.push(ctx); err != nil {
 			return err
@@ -139,8 +146,19 @@ func (k *Keeper) isOver(ctx context.Context) bool {
 	return true
 }
 
-// Push pushes the record, even if no step has ended.
-func (k *Keeper) Push(ctx context.Context) error { return k.push(ctx) }
+// Push pushes the record, even if no step has ended, unless the remote has it.
+func (k *Keeper) Push(ctx context.Context) error {
+	known, err := live.Known(ctx, k.Repo, k.Task)
+	if err != nil {
+		return err
+	}
+	if last, err := live.Read(ctx, k.Repo, known); known != "" && err == nil {
+		if now, err := session.Record(k.Session.Dir); err == nil && maps.EqualFunc(now, last.Files, bytes.Equal) {
+			return nil
+		}
+	}
+	return k.push(ctx)
+}
 
 // push pushes the record. The error is a *TakenError if another machine has the session, and otherwise a *runner.Wait or a *runner.RefusedError.
 func (k *Keeper) push(ctx context.Context) error {
@@ -293,11 +311,18 @@ func (k *Keeper) Check(ctx context.Context) error {
 
 // Landed returns the commit with which the task has landed on the target since it started, or "". ref is the remote-tracking ref of the target.
 func (k *Keeper) Landed(ctx context.Context, ref string) (string, error) {
+	if known, ok := k.Landings.Load(k.Session.ID); ok {
+		return known.(string), nil //nolint:forcetypeassert // see below
+	}
 	up, err := remote.FetchUpstream(ctx, k.Repo, ref, live.Timeout)
 	if err != nil {
 		return "", k.Wait(k.Hide(err.Error()))
 	}
-	return live.LandedAs(ctx, k.Repo, k.Task, k.Base, up.Tip)
+	commit, err := live.LandedAs(ctx, k.Repo, k.Task, k.Base, up.Tip)
+	if err == nil && commit != "" {
+		k.Landings.Store(k.Session.ID, commit)
+	}
+	return commit, err
 }
 
 // Land moves a branch of the remote, and ends the session there, if this machine still has it. moved reports that the branch has other commits.
@@ -311,17 +336,23 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 	if err != nil {
 		return false, err
 	}
-	if err := k.archive(ctx, s); err != nil {
-		return false, k.failure(err)
-	}
 	up, err := remote.Followed(ctx, k.Repo, target)
 	if err != nil {
 		return false, err
 	}
-	if err := remote.PushLFS(ctx, k.Repo, k.Remote, up.Branch, commit, old); err != nil {
+	end, err := live.LookAtEnd(ctx, k.Repo, k.Remote, k.Task, k.archiveRef(), up.Branch)
+	if err != nil {
 		return false, k.failure(err)
 	}
-	err = live.Land(ctx, k.Repo, k.Remote, live.Landing{Task: k.Task, Tip: s.Tip, Branch: up.Branch, Old: old, New: commit})
+	if err = end.CheckBranch(old); err == nil {
+		if err := k.archive(ctx, s, end); err != nil {
+			return false, k.failure(err)
+		}
+		if err := remote.PushLFS(ctx, k.Repo, k.Remote, up.Branch, commit, old); err != nil {
+			return false, k.failure(err)
+		}
+		err = live.Land(ctx, k.Repo, k.Remote, live.Landing{Task: k.Task, Tip: s.Tip, Branch: up.Branch, Old: old, New: commit})
+	}
 	if err == nil {
 		k.landed = true
 		return false, live.Know(ctx, k.Repo, k.Task, "")
@@ -343,7 +374,7 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 }
 
 // archive adds the session to the archive of this machine.
-func (k *Keeper) archive(ctx context.Context, s live.State) error {
+func (k *Keeper) archive(ctx context.Context, s live.State, seen live.End) error {
 	if err := stillAgreed(ctx, k.Repo, k.Remote, k.Task); err != nil {
 		return err
 	}
@@ -352,11 +383,12 @@ func (k *Keeper) archive(ctx context.Context, s live.State) error {
 		return err
 	}
 	s.Tip = end
-	if _, all, err := live.Look(ctx, k.Repo, k.Remote, k.Task); err == nil {
-		_ = live.DropMails(ctx, k.Repo, k.Remote, all) // no agent will read them
-	}
-	return live.Archive(ctx, k.Repo, k.Remote, k.Task, live.ArchiveRef(holder.Machine(), k.Session.Now()), s)
+	_ = live.DropMails(ctx, k.Repo, k.Remote, seen.Mails) // no agent will read them
+	return live.Archive(ctx, k.Repo, k.Remote, k.Task, seen, s)
 }
+
+// archiveRef returns the ref of the archive of this machine.
+func (k *Keeper) archiveRef() string { return live.ArchiveRef(holder.Machine(), k.Session.Now()) }
 
 // End ends a session that is over on the remote, unless its landing has done so. Without a Keeper, nothing keeps it.
 func (k *Keeper) End(ctx context.Context) error {
@@ -373,8 +405,12 @@ func (k *Keeper) End(ctx context.Context) error {
 	if err == nil {
 		s.Files, err = session.Record(k.Session.Dir)
 	}
+	var seen live.End
 	if err == nil {
-		err = k.archive(ctx, s)
+		seen, err = live.LookAtEnd(ctx, k.Repo, k.Remote, k.Task, k.archiveRef(), "")
+	}
+	if err == nil {
+		err = k.archive(ctx, s, seen)
 	}
 	if err == nil {
 		err = live.Drop(ctx, k.Repo, k.Remote, k.Task, known)
