@@ -124,7 +124,7 @@ distributed: build ## run the tests of workers: Temporal's server, and TASKS=60 
 distributed-long: build ## run 10,000 tasks while a machine is killed each minute; LONG=500 for fewer (Linux, root)
 	@.ci/temporal $(TOOLS)
 	@$(GO) -C distributed build -o $(CURDIR)/$(BIN)/ ./cmd/coven-worker ./chaos
-	@$(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(or $(LONG),10000) -postgres -j 4 -kill 1m -hang 0 -cut 0 -server 0 -origin 0 -for 24h -limit 24h
+	@$(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(or $(LONG),10000) -postgres -kill 1m -hang 0 -cut 0 -server 0 -origin 0 -for 24h -limit 24h
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
 	COVEN_LONG=1 $(TESTRUN) -count=1 -timeout=5h $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven

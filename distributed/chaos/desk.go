@@ -25,6 +25,7 @@ type desk struct {
 	tasks []task
 
 	mu     sync.Mutex
+	used   time.Duration   // processor time of all commands
 	active map[string]bool // tasks with a command of the person
 	failed []string        // commands of the person that failed, so that the person had to look again
 	group  sync.WaitGroup
@@ -83,18 +84,24 @@ func (d *desk) coven(ctx context.Context, args ...string) error {
 	out, err := cmd.CombinedOutput()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	fmt.Fprintf(d.log, "%s coven %s: %v after %s\n%s", begun.Format(clock), strings.Join(args, " "), err, time.Since(begun).Round(time.Millisecond), out) //nolint:errcheck // a log
+	d.used += processor(cmd)
+	fmt.Fprintf(d.log, "%s coven %s: %v after %s, %s of processor time\n%s", begun.Format(clock), strings.Join(args, " "), err, time.Since(begun).Round(time.Millisecond), processor(cmd).Round(time.Millisecond), out) //nolint:errcheck // a log
 	return err
 }
 
 // status returns the sessions of the desk by task.
 func (d *desk) status(ctx context.Context) (map[string]view, error) {
-	text, err := output(ctx, d.dir, d.env, d.o.Coven, "status", "--all", "--json")
-	if text == "" {
+	cmd := exec.CommandContext(ctx, d.o.Coven, "status", "--all", "--json") //nolint:gosec // it is coven
+	cmd.Dir, cmd.Env = d.dir, d.env
+	text, err := cmd.Output()
+	d.mu.Lock()
+	d.used += processor(cmd)
+	d.mu.Unlock()
+	if len(text) == 0 {
 		return nil, err
 	}
 	var all []view
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
+	if err := json.Unmarshal(text, &all); err != nil {
 		return nil, err
 	}
 	tasks := map[string]view{}
@@ -177,6 +184,14 @@ func (d *desk) start(ctx context.Context, id string, args ...string) {
 			d.failed = append(d.failed, fmt.Sprintf("%s: %v", strings.Join(args, " "), err))
 		}
 	})
+}
+
+// processor returns the processor time of a command that has ended, with that of its children.
+func processor(cmd *exec.Cmd) time.Duration {
+	if cmd.ProcessState == nil {
+		return 0
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // output runs a command in a directory and returns its output.
