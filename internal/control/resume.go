@@ -58,11 +58,7 @@ func (w Switch) in(v session.View, cfg config.Config) Switch {
 
 // Resume continues the session of a task. A step that blocked it runs again.
 func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, error) {
-	find := func() (session.View, error) { return c.sessionOf(ctx, r.Task, r.Seen) }
-	if r.Brought {
-		find = func() (session.View, error) { return c.Project.Find(ctx, r.Task) }
-	}
-	v, err := find()
+	v, err := c.requested(ctx, r)
 	if errors.As(err, new(*handover.LandedError)) {
 		return c.resume(ctx, v, r.Budget, r.Switch)
 	}
@@ -87,6 +83,14 @@ func (c *Controller) Resume(ctx context.Context, r ResumeRequest) (Outcome, erro
 		return c.followHeld(ctx, v.Info.Remote, v.Task)
 	}
 	return done, err
+}
+
+// requested returns the session that a request is about.
+func (c *Controller) requested(ctx context.Context, r ResumeRequest) (session.View, error) {
+	if r.Brought {
+		return c.Project.Find(ctx, r.Task)
+	}
+	return c.sessionOf(ctx, r.Task, r.Seen)
 }
 
 // Backlog lists the sessions that coven resume works on.
