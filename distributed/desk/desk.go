@@ -34,6 +34,7 @@ type Request struct {
 	Plan    int    `json:"plan"`
 	Needs   string `json:"needs"`
 	Prefers string `json:"prefers"`
+	Cost    int    `json:"cost"`
 }
 
 // Reply is the line that answers a request.
@@ -98,7 +99,7 @@ func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 	if err != nil {
 		return session.Stop{}, err
 	}
-	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Needs: r.Needs, Prefers: r.Prefers, Heartbeat: d.Heartbeat}
+	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Needs: r.Needs, Prefers: r.Prefers, Cost: r.Cost, Heartbeat: d.Heartbeat}
 	switch r.Op {
 	case "run":
 		return d.run(ctx, t)

@@ -28,7 +28,7 @@ type Machine struct {
 	Remote     string        // name of the remote that keeps the sessions
 	Coven      string        // program
 	Grace      time.Duration // for a session to stop after it was interrupted; then its processes are killed
-	Places     chan struct{} // has an element for each running session, and the capacity for all that may run at once
+	Places     *Places
 	Park       chan struct{} // closed to interrupt all sessions, which other machines then continue
 	Log        func(format string, args ...any)
 	// Turn waits until it is the turn of a session to land on a branch. The turn lasts until release is called.
@@ -40,12 +40,11 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 	if t.Repository != m.Repository { // it has a queue of its own
 		return session.Stop{}, fmt.Errorf("this machine does not serve %s", t.Repository)
 	}
-	select {
-	case m.Places <- struct{}{}:
-	default: // two queues had a session for the last place
-		return session.Stop{Status: session.Interrupted, Machine: m.Name}, nil
+	seat := m.Places.seat(t.Cost)
+	defer seat.leave()
+	if !m.sit(ctx, seat, t.Heartbeat) {
+		return session.Stop{Status: session.Interrupted, Machine: m.Name}, ctx.Err()
 	}
-	defer func() { <-m.Places }()
 	begun := time.Now()
 	m.Log("%s: begin", t.Task)
 	s, err := m.stretch(ctx, t)
@@ -58,6 +57,28 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 		m.Log("%s: %s %s after %s", t.Task, s.Status, s.Reason, time.Since(begun).Round(time.Millisecond))
 	}
 	return s, err
+}
+
+// sit waits until a session can begin, and reports whether it can. One that needs a single place does not wait: two queues had a session for the last one, and
+// another machine may have more.
+func (m *Machine) sit(ctx context.Context, s *seat, heartbeat time.Duration) bool {
+	beat := time.NewTicker(max(heartbeat/4, time.Millisecond))
+	defer beat.Stop()
+	for {
+		begun, changed := s.begin()
+		if begun || s.cost == 1 {
+			return begun
+		}
+		select {
+		case <-changed:
+		case <-beat.C:
+			activity.RecordHeartbeat(ctx)
+		case <-m.Park:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, error) {

@@ -40,7 +40,7 @@ func newHost(t *testing.T, script string) *host {
 	h.Machine = &machine.Machine{
 		Name: "m1", Repository: "acme/shop", Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
 		Turn:   func(context.Context, session.Task, string) func() { return func() {} },
-		Places: make(chan struct{}, 1), Park: make(chan struct{}),
+		Places: machine.NewPlaces(2), Park: make(chan struct{}),
 		Log: func(format string, args ...any) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -52,8 +52,8 @@ func newHost(t *testing.T, script string) *host {
 	return h
 }
 
-func (h *host) run() (session.Stop, error) {
-	value, err := h.env.ExecuteActivity(session.Stretch, session.Task{Repository: "acme/shop", Task: "-bd 1", Heartbeat: 40 * time.Millisecond})
+func (h *host) run(cost int) (session.Stop, error) {
+	value, err := h.env.ExecuteActivity(session.Stretch, session.Task{Repository: "acme/shop", Task: "-bd 1", Cost: cost, Heartbeat: 40 * time.Millisecond})
 	var stop session.Stop
 	if err == nil {
 		err = value.Get(&stop)
@@ -70,7 +70,7 @@ echo 'bd-1  waiting (limit)'
 echo '{"status":"waiting","reason":"limit","until":"2030-01-02T03:04:05Z"}'
 exit 5
 `)
-	stop, err := h.run()
+	stop, err := h.run(1)
 	want := session.Stop{Status: "waiting", Reason: "limit", Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Machine: "m1"}
 	if err != nil || stop != want {
 		t.Errorf("got %+v, %v", stop, err)
@@ -91,7 +91,7 @@ func TestNoState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t, script)
-			_, err := h.run()
+			_, err := h.run(1)
 			if err == nil || strings.Contains(err.Error(), "secret") {
 				t.Errorf("the server gets %v", err)
 			}
@@ -110,7 +110,7 @@ echo
 echo '{"over":true}'
 `)
 	h.Grace = 50 * time.Millisecond
-	stop, err := h.run()
+	stop, err := h.run(1)
 	if err != nil || !stop.Over {
 		t.Errorf("got %+v, %v", stop, err)
 	}
@@ -134,7 +134,7 @@ echo came > came
 				}
 				return func() { close(released) }
 			}
-			stop, err := h.run()
+			stop, err := h.run(1)
 			if over := err == nil && stop.Over; over != (name == "given back") {
 				t.Errorf("got %+v, %v", stop, err)
 			}
@@ -159,7 +159,7 @@ while :; do sleep 0.01; done
 		close(left)
 		return func() {}
 	}
-	stop, err := h.run()
+	stop, err := h.run(1)
 	if err != nil || stop.Status != session.Interrupted {
 		t.Errorf("got %+v, %v", stop, err)
 	}
@@ -181,7 +181,7 @@ while :; do sleep 0.01; done
 			close(h.Park)
 		}
 	}()
-	stop, err := h.run()
+	stop, err := h.run(1)
 	if err != nil || stop.Status != session.Interrupted {
 		t.Errorf("got %+v, %v", stop, err)
 	}
@@ -194,23 +194,56 @@ while :; do sleep 0.01; done
 `)
 	h.Grace = 10 * time.Millisecond
 	close(h.Park)
-	if _, err := h.run(); err == nil {
+	if _, err := h.run(1); err == nil {
 		t.Error("no error")
 	}
 }
 
-// A machine without a free place gives the session back, and refuses other repositories.
-func TestPlaces(t *testing.T) {
+// A machine refuses other repositories.
+func TestRepository(t *testing.T) {
 	h := newHost(t, `echo '{"over":true}'`)
-	h.Places <- struct{}{}
-	stop, err := h.run()
-	if err != nil || stop.Status != session.Interrupted {
+	h.Repository = "acme/other"
+	if _, err := h.run(1); err == nil {
+		t.Error("it runs the session of another repository")
+	}
+}
+
+// While a session has all places, one that needs a single place is given back, and another one that needs all waits.
+func TestPlaces(t *testing.T) {
+	h := newHost(t, `[ -e first ] && { echo second >> order; echo '{"over":true}'; exit; }
+touch first
+echo begun > pipe
+cat pipe > /dev/null
+echo first >> order
+echo '{"over":true}'
+`)
+	pipe := filepath.Join(h.Dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	play := func() {
+		all.Go(func() {
+			if stop, err := h.run(9); err != nil || !stop.Over {
+				t.Errorf("got %+v, %v", stop, err)
+			}
+		})
+	}
+	play()
+	if _, err := os.ReadFile(pipe); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	if stop, err := h.run(1); err != nil || stop.Status != session.Interrupted {
 		t.Errorf("got %+v, %v", stop, err)
 	}
-	<-h.Places
-	h.Repository = "acme/other"
-	if _, err := h.run(); err == nil {
-		t.Error("it runs the session of another repository")
+	play()
+	if err := os.WriteFile(pipe, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	order, err := os.ReadFile(filepath.Join(h.Dir, "order"))
+	if got := string(order); err != nil || got != "first\nsecond\n" {
+		t.Errorf("order %q, %v", got, err)
 	}
 }
 

@@ -31,6 +31,7 @@ type Task struct {
 	Plan       int           `json:"plan"`              // version of plans
 	Needs      string        `json:"needs,omitempty"`   // label of the machines that may run it; empty for all
 	Prefers    string        `json:"prefers,omitempty"` // label of the machines that may take it first, for a minute
+	Cost       int           `json:"cost,omitempty"`    // number of places that it needs on a machine; 0 means 1
 	Heartbeat  time.Duration `json:"heartbeat"`         // a machine that is silent for so long is lost
 }
 

@@ -133,7 +133,7 @@ func (w *work) restart(ctx context.Context, c client.Client, m *machine.Machine,
 
 // machine returns this machine, and the versions of plans that its coven supports.
 func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
-	m := &machine.Machine{Remote: w.remote, Grace: grace, Places: make(chan struct{}, w.jobs), Park: make(chan struct{}), Log: logf}
+	m := &machine.Machine{Remote: w.remote, Grace: grace, Places: machine.NewPlaces(w.jobs), Park: make(chan struct{}), Log: logf}
 	var err error
 	if m.Dir, err = filepath.Abs(w.dir); err != nil {
 		return nil, nil, err
@@ -197,7 +197,7 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 		return nil, err
 	}
 	places, err := worker.NewCompositeTuner(worker.CompositeTunerOptions{
-		ActivitySlotSupplier: newPlaces(w.jobs), WorkflowSlotSupplier: others, LocalActivitySlotSupplier: others, NexusSlotSupplier: others, SessionActivitySlotSupplier: others,
+		ActivitySlotSupplier: m.Places, WorkflowSlotSupplier: others, LocalActivitySlotSupplier: others, NexusSlotSupplier: others, SessionActivitySlotSupplier: others,
 	})
 	if err != nil {
 		return nil, err

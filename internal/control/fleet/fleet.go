@@ -14,6 +14,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type Request struct {
 	Plan    int    `json:"plan"`              // version of plans: only machines whose coven supports it get the session
 	Needs   string `json:"needs,omitempty"`   // label of the machines that may run it
 	Prefers string `json:"prefers,omitempty"` // label of the machines that should
+	Cost    int    `json:"cost,omitempty"`    // number of places that it needs on a machine; 0 means 1
 }
 
 // A Reply is a line that the program writes.
@@ -90,7 +92,7 @@ func Command(ctx context.Context, self func() (string, error), args ...string) (
 }
 
 // Run lets the workers run the session of a task, and returns when it rests or is over, in that case with its status. The labels of the task
-// choose the machines: with needs:LABEL only those with the label, with prefers:LABEL those first.
+// choose the machines: with needs:LABEL only those with the label, with prefers:LABEL those first, and with cost:N it needs N places there.
 func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) (string, error) {
 	r := Request{Op: opRun, Task: task, Remote: remote}
 	for _, label := range labels {
@@ -98,6 +100,8 @@ func (f *Fleet) Run(ctx context.Context, task, remote string, labels []string) (
 			r.Needs = name
 		} else if name, ok := strings.CutPrefix(label, "prefers:"); ok {
 			r.Prefers = name
+		} else if cost, ok := strings.CutPrefix(label, "cost:"); ok {
+			r.Cost, _ = strconv.Atoi(cost) // a label of others may look like that
 		}
 	}
 	return f.ask(ctx, r)

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (o of) Permit() *worker.SlotPermit { return o.permit }
 // TestPlaces checks that all queues poll while a place is free, and none while all are taken.
 func TestPlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlaces(1)
+		p := NewPlaces(1)
 		reserve := func(queue string) *worker.SlotPermit {
 			permit, err := p.ReserveSlot(t.Context(), on{queue: queue})
 			if err != nil {
@@ -53,8 +53,8 @@ func TestPlaces(t *testing.T) {
 		p.ReleaseSlot(of{permit: all})
 		p.ReleaseSlot(of{permit: <-again})
 		p.ReleaseSlot(of{permit: <-again})
-		if p.running != 0 || p.polling["all"] != 0 || p.polling["own"] != 0 {
-			t.Errorf("left: %d, %v", p.running, p.polling)
+		if p.taken != 0 || p.polling["all"] != 0 || p.polling["own"] != 0 {
+			t.Errorf("left: %d, %v", p.taken, p.polling)
 		}
 		reserve("all")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -63,4 +63,44 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+// TestCost checks that a session which needs several places waits for them, that the machine receives nothing meanwhile, and that two such sessions do not wait for
+// each other.
+func TestCost(t *testing.T) {
+	p := NewPlaces(3)
+	receive := func() *worker.SlotPermit {
+		permit, _ := p.reserve("all")
+		if permit == nil {
+			t.Fatal("no place is free")
+		}
+		p.MarkSlotUsed(of{permit: permit})
+		return permit
+	}
+	permits := []*worker.SlotPermit{receive(), receive(), receive()}
+	one, all, two := p.seat(0), p.seat(9), p.seat(2)
+	begins := func(s *seat, want bool) {
+		t.Helper()
+		if begun, _ := s.begin(); begun != want {
+			t.Errorf("a session of cost %d begins: %v", s.cost, begun)
+		}
+	}
+	begins(one, true)
+	begins(all, false)
+	begins(two, true)
+	two.leave()
+	p.ReleaseSlot(of{permit: permits[2]})
+	if permit, _ := p.reserve("all"); permit != nil {
+		t.Error("the machine receives a session while another one waits for its places")
+	}
+	_, changed := all.begin()
+	one.leave()
+	<-changed
+	begins(all, true)
+	all.leave()
+	p.ReleaseSlot(of{permit: permits[0]})
+	p.ReleaseSlot(of{permit: permits[1]})
+	if p.taken != 0 || p.running != 0 {
+		t.Errorf("left: %d taken, %d running", p.taken, p.running)
+	}
 }
