@@ -1,11 +1,15 @@
 package turn_test
 
 import (
+	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/coven-run/coven/distributed/turn"
 )
@@ -112,4 +116,45 @@ func TestLeave(t *testing.T) {
 	}, 2*time.Second)
 	l.come(3*time.Second, "c", time.Second)
 	l.play(9*time.Second, 9*time.Second, "a", "c")
+}
+
+// A workflow with a long history goes on as a new one: all sessions get an answer, and keep their places.
+func TestContinued(t *testing.T) {
+	l := newLine(t)
+	l.RegisterWorkflowWithOptions(turn.Run, workflow.RegisterOptions{Name: turn.Name})
+	answers := map[string]int{}
+	for at, task := range []string{"a", "b", "c"} {
+		l.RegisterDelayedCallback(func() {
+			l.UpdateWorkflow("ask", "", &testsuite.TestUpdateCallback{
+				OnAccept: func() {}, OnReject: func(err error) { t.Error(err) },
+				OnComplete: func(result any, err error) {
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					answers[task] = result.(int)
+				},
+			}, task)
+		}, time.Duration(at)*time.Millisecond)
+	}
+	l.RegisterDelayedCallback(func() { l.SetContinueAsNewSuggested(true) }, 100*time.Millisecond)
+	l.ExecuteWorkflow(turn.Run, lease, []turn.Place(nil))
+	next := (*workflow.ContinueAsNewError)(nil)
+	if err := l.GetWorkflowError(); !errors.As(err, &next) {
+		t.Fatalf("it ends with %v", err)
+	}
+	var queue []turn.Place
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, new(time.Duration), &queue); err != nil {
+		t.Fatal(err)
+	}
+	var tasks []string
+	for _, p := range queue {
+		tasks = append(tasks, p.Task)
+	}
+	if got := strings.Join(tasks, " "); got != "a b c" {
+		t.Errorf("the queue is %s", got)
+	}
+	if want := map[string]int{"a": 0, "b": 1, "c": 2}; !maps.Equal(answers, want) {
+		t.Errorf("answers %v", answers)
+	}
 }

@@ -37,6 +37,7 @@ func (w *Worker) Turn(ctx context.Context, branch string) (release func(), err e
 	case <-w.answers:
 		return func() { _ = w.write("") }, nil // at the end of this process it is given back, too
 	case <-ctx.Done():
+		_ = w.write("")
 		return nil, context.Cause(ctx)
 	}
 }

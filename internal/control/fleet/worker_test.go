@@ -46,6 +46,7 @@ func TestTurn(t *testing.T) {
 	go take(ctx, interrupted)
 	expect(`{"turn":"origin/main"}`)
 	cancel(interrupted)
+	expect(`{"turn":""}`)
 	<-came
 
 	// A coven-worker that knows no turns.
