@@ -20,6 +20,7 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/away"
 	"github.com/coven-run/coven/internal/task/holder"
 	"github.com/coven-run/coven/internal/text/lazyregexp"
 	"github.com/coven-run/coven/internal/text/oneline"
@@ -180,13 +181,19 @@ func TakeBack(ctx context.Context, p *project.Project, name, task string) error 
 	}
 }
 
-// Copy brings the session of a task here, as Take does, although another machine runs it: that machine goes on, because nothing moves on the remote.
+// Copy makes the record here of a session that another machine runs the one of its remote, and brings the session here, as Take does, if that is necessary. The other
+// machine goes on, because nothing moves on the remote, and has the session also as far as this machine knows.
 func Copy(ctx context.Context, p *project.Project, name, task string) (v session.View, plan *grimoires.Plan, err error) {
 	if v, err = p.Finder.OfTask(task); err == nil {
 		v, err = Idle(ctx, v.Dir)
 	}
 	if err == nil || errors.Is(err, session.ErrNone) {
-		err = Take(ctx, p, name, task, true)
+		err = Take(ctx, p, name, task, false)
+	}
+	if errors.As(err, new(*HeldError)) {
+		if err = nil; !v.Elsewhere() {
+			err = copyHeld(ctx, p, name, task)
+		}
 	}
 	if err != nil {
 		return v, nil, err
@@ -195,6 +202,36 @@ func Copy(ctx context.Context, p *project.Project, name, task string) (v session
 		plan, err = project.PlanOf(v.Dir)
 	}
 	return v, plan, err
+}
+
+// copyHeld brings a session here, and records that the other machine has it if that still runs it.
+func copyHeld(ctx context.Context, p *project.Project, name, task string) error {
+	if err := Take(ctx, p, name, task, true); err != nil {
+		return err
+	}
+	release, err := live.Lock(ctx, p.Repo, task)
+	if err != nil {
+		return err
+	}
+	defer release()
+	known, err := live.Known(ctx, p.Repo, task)
+	if err != nil {
+		return err
+	}
+	s, err := live.Read(ctx, p.Repo, known)
+	if err != nil {
+		return err
+	}
+	v, err := viewOf(s, live.Ref(task))
+	if err != nil || held(p, name, v) == nil {
+		return err
+	}
+	here, err := p.Finder.OfTask(task)
+	if err != nil {
+		return err
+	}
+	m := &mirror{view: here, known: known, state: &away.State{Tip: known, Machine: holder.HostOf(v.Holder), Remote: name}}
+	return m.write(ctx, p)
 }
 
 // take is Take for a tip that this machine does not know, or whose record it does not have, or for none. here is the session of the task here, if any.

@@ -1,0 +1,64 @@
+package e2e_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// desks returns the processes that connect the covens of a place to the server.
+func (p *place) desks() (all []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		env, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
+		if bytes.Contains(text, []byte("coven-worker\x00desk\x00")) && bytes.Contains(env, []byte("HOME="+filepath.Join(p.root, p.name)+"/")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// TestDeskGone ends covens that wait for a session: with its connection, by a signal, by Ctrl-C. The session goes on, and the next coven waits for it.
+func TestDeskGone(t *testing.T) {
+	w := newWorld(t, adds("it"), files())
+	one := w.newPlace("one").worker()
+	run := w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes")
+	w.held("it")
+	run.signal(syscall.SIGKILL)
+	<-run.ended
+	for _, end := range []func(*command){
+		func(c *command) {
+			_ = syscall.Kill(w.desk.desks()[0], syscall.SIGKILL)
+			c.wait(3)
+		},
+		func(c *command) {
+			c.signal(syscall.SIGKILL)
+			<-c.ended
+		},
+		func(c *command) {
+			c.signal(syscall.SIGINT)
+			w.contains(c.wait(130), "running: on ")
+		},
+	} {
+		w.eventually("nothing is left of the coven", func() bool { return len(w.desk.desks()) == 0 })
+		again := w.desk.coven("resume", "p-add-it")
+		w.eventually("coven waits for the session", func() bool { return len(w.desk.desks()) == 1 })
+		if text := w.desk.coven("status").wait(0); !strings.Contains(text, "running") || strings.Contains(text, "coven resume") {
+			t.Error(text)
+		}
+		end(again)
+	}
+	again := w.desk.coven("resume", "p-add-it")
+	w.release("it")
+	again.wait(0)
+	w.landed("it")
+	if n := strings.Count(one.out.String(), "begin"); n != 1 {
+		t.Errorf("the session has begun %d times:\n%s", n, one.out)
+	}
+}
