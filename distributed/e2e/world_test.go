@@ -340,6 +340,9 @@ func killBelow(dir string) {
 	}
 }
 
+// tells reports whether a text matches a pattern.
+func tells(text, pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) }
+
 // contains fails unless a text contains others.
 func (w *world) contains(text string, others ...string) {
 	w.Helper()

@@ -31,6 +31,7 @@ type Machine struct {
 	Places     *Places
 	Park       chan struct{} // closed to interrupt all sessions, which other machines then continue
 	Log        func(format string, args ...any)
+	Check      func(ctx context.Context) error // before each session: the clone may have another remote than at the start
 	// Turn waits until it is the turn of a session to land on a branch. The turn lasts until release is called.
 	Turn func(ctx context.Context, t session.Task, branch string) (release func())
 }
@@ -44,6 +45,10 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 	defer seat.leave()
 	if !m.sit(ctx, seat, t.Heartbeat) {
 		return session.Stop{Status: session.Interrupted, Machine: m.Name}, ctx.Err()
+	}
+	if err := m.Check(ctx); err != nil {
+		m.Log("%s: %v", t.Task, err) // the server gets no text
+		return session.Stop{}, errors.New("this machine cannot run sessions")
 	}
 	begun := time.Now()
 	m.Log("%s: begin", t.Task)

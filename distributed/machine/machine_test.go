@@ -40,6 +40,7 @@ func newHost(t *testing.T, script string) *host {
 	h.Machine = &machine.Machine{
 		Name: "m1", Repository: "acme/shop", Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
 		Turn:   func(context.Context, session.Task, string) func() { return func() {} },
+		Check:  func(context.Context) error { return nil },
 		Places: machine.NewPlaces(2), Park: make(chan struct{}),
 		Log: func(format string, args ...any) {
 			h.mu.Lock()

@@ -135,7 +135,7 @@ func (r *run) stretch(ctx workflow.Context) error {
 	for first := r.preferred(); ; first = "" {
 		for r.wake.ReceiveAsync(nil) { // this stretch sees all changes so far
 		}
-		r.show(ctx, "running", "")
+		r.show(ctx, "running", "", r.stop.Machine)
 		var stop Stop
 		err := workflow.ExecuteActivity(r.on(ctx, first), Stretch, r.Task).Get(ctx, &stop)
 		if err == nil && stop.Status != Interrupted {
@@ -153,8 +153,12 @@ func (r *run) stretch(ctx workflow.Context) error {
 		if errors.As(err, &late) { // another machine continues at once
 			continue
 		}
-		if err == nil { // that machine is being drained, or has no place
+		failed := (*temporal.ActivityError)(nil)
+		switch {
+		case err == nil: // that machine is being drained, or has no place
 			pause = firstPause
+		case errors.As(err, &failed):
+			r.show(ctx, "waiting", "machine", failed.Identity())
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return err
@@ -192,7 +196,7 @@ func (r *run) on(ctx workflow.Context, first string) workflow.Context {
 
 // rest waits until the session can continue: for a person, or for the time that its limit, its remote or the host of its pull request needs.
 func (r *run) rest(ctx workflow.Context) error {
-	r.show(ctx, r.stop.Status, r.stop.Reason)
+	r.show(ctx, r.stop.Status, r.stop.Reason, r.stop.Machine)
 	pause := time.Duration(0)
 	switch {
 	case r.stop.Status != "waiting":
@@ -216,7 +220,7 @@ func (r *run) rest(ctx workflow.Context) error {
 	return err
 }
 
-// show sets the memo, which lists of sessions show.
-func (r *run) show(ctx workflow.Context, status, reason string) {
-	_ = workflow.UpsertMemo(ctx, map[string]any{"status": status, "reason": reason, "machine": r.stop.Machine}) // lists only
+// show sets the memo, which lists of sessions show. machine runs the session, ran it last, or could not run coven.
+func (r *run) show(ctx workflow.Context, status, reason, machine string) {
+	_ = workflow.UpsertMemo(ctx, map[string]any{"status": status, "reason": reason, "machine": machine}) // lists only
 }

@@ -141,8 +141,17 @@ func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
 	if m.Coven, err = findCoven(w.coven); err != nil {
 		return nil, nil, err
 	}
-	if m.Repository, err = repository(ctx, m.Dir, w.remote); err != nil {
+	address, err := addressOf(ctx, m.Dir, w.remote)
+	if err != nil {
 		return nil, nil, err
+	}
+	m.Repository = repositoryAt(address)
+	m.Check = func(ctx context.Context) error {
+		now, err := addressOf(ctx, m.Dir, w.remote)
+		if err == nil && now != address {
+			err = fmt.Errorf("the address of %s has changed: start this program again", w.remote)
+		}
+		return err
 	}
 	host, err := os.Hostname()
 	if m.Name = cmp.Or(w.name, host); m.Name == "" {
@@ -255,17 +264,24 @@ func findCoven(given string) (string, error) {
 	return exec.LookPath("coven")
 }
 
-// repository returns OWNER/NAME of a remote of the clone in dir: the last two parts of its address. All clones of a repository have the same.
+// repository returns OWNER/NAME of a remote of the clone in dir.
 func repository(ctx context.Context, dir, remote string) (string, error) {
+	address, err := addressOf(ctx, dir, remote)
+	return repositoryAt(address), err
+}
+
+// addressOf returns the address from which the clone in dir fetches a remote.
+func addressOf(ctx context.Context, dir, remote string) (string, error) {
 	if strings.HasPrefix(remote, "-") {
 		return "", usageError{fmt.Errorf("%q is not the name of a remote", remote)}
 	}
-	url, err := output(ctx, dir, "git", "remote", "get-url", remote)
-	if err != nil {
-		return "", err
-	}
+	return output(ctx, dir, "git", "remote", "get-url", remote)
+}
+
+// repositoryAt returns OWNER/NAME of an address: its last two parts. All clones of a repository have the same.
+func repositoryAt(url string) string {
 	parts := strings.FieldsFunc(strings.TrimSuffix(strings.TrimRight(url, "/"), ".git"), func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
-	return strings.Join(parts[max(0, len(parts)-2):], "/"), nil
+	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
 // logf prints a line with the time.
