@@ -47,6 +47,9 @@ func Options(address, identity string) (client.Options, error) {
 	if options.HostPort == "" {
 		return options, fmt.Errorf("name the server: --on HOST:PORT")
 	}
+	if _, _, err := net.SplitHostPort(options.HostPort); err != nil {
+		return options, fmt.Errorf("%q is not an address, as HOST:PORT", options.HostPort)
+	}
 	if options.Namespace == "" || options.Namespace == "default" && os.Getenv("TEMPORAL_NAMESPACE") == "" {
 		options.Namespace = Namespace
 	}

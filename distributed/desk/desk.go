@@ -93,7 +93,7 @@ func (d *Desk) answer(ctx context.Context, r Request) {
 
 func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 	if r.Op == "check" {
-		return session.Stop{}, nil // it is connected
+		return session.Stop{}, d.check(ctx)
 	}
 	repository, err := d.Repository(r.Remote)
 	if err != nil {
@@ -107,6 +107,21 @@ func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 		return session.Stop{}, d.recall(ctx, t)
 	}
 	return session.Stop{}, fmt.Errorf("%q is not a request", r.Op)
+}
+
+// check returns an error unless the server answers and has the namespace.
+func (d *Desk) check(ctx context.Context) error {
+	err := d.again(ctx, func() error {
+		_, err := d.Client.DescribeWorkflow(ctx, "no session", "")
+		return err
+	})
+	if errors.As(err, new(*serviceerror.NamespaceNotFound)) {
+		return fmt.Errorf("%w To make it: coven worker namespace", err)
+	}
+	if errors.As(err, new(*serviceerror.NotFound)) {
+		return nil
+	}
+	return err
 }
 
 // run starts or wakes a session, and waits until it rests or is over. If the server loses its state, run starts the session again.
