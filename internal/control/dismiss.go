@@ -115,6 +115,11 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	kept := c.keeper(s, v.Task, v.Info)
+	if v.Away == nil { // otherwise it is over on its remote
+		if err := kept.Claim(ctx); err != nil {
+			return done, err
+		}
+	}
 	landing, err := c.landing(ctx, s, v)
 	if err != nil {
 		return done, err

@@ -146,6 +146,22 @@ func (k *Keeper) isOver(ctx context.Context) bool {
 	return true
 }
 
+// Claim excludes other machines from a session that is to end here. The error is a *TakenError if another machine has the session. If the remote does not answer, the
+// session can end here all the same. Without a Keeper, there are no others.
+func (k *Keeper) Claim(ctx context.Context) error {
+	if k == nil {
+		return nil
+	}
+	known, err := live.Known(ctx, k.Repo, k.Task)
+	if err != nil || known == "" || stillAgreed(ctx, k.Repo, k.Remote, k.Task) != nil {
+		return err
+	}
+	if err := k.push(ctx); errors.As(err, new(*TakenError)) {
+		return err
+	}
+	return nil
+}
+
 // Push pushes the record, even if no step has ended, unless the remote has it.
 func (k *Keeper) Push(ctx context.Context) error {
 	known, err := live.Known(ctx, k.Repo, k.Task)
