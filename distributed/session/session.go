@@ -158,7 +158,9 @@ func (r *run) stretch(ctx workflow.Context) error {
 		case err == nil: // that machine is being drained, or has no place
 			pause = firstPause
 		case errors.As(err, &failed):
-			r.show(ctx, "waiting", "machine", failed.Identity())
+			if workflow.GetVersion(ctx, "show machines", workflow.DefaultVersion, 1) == 1 {
+				r.show(ctx, "waiting", "machine", failed.Identity())
+			}
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return err
