@@ -115,10 +115,8 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 	}
 	defer s.Close() //nolint:errcheck // every event is on disk
 	kept := c.keeper(s, v.Task, v.Info)
-	if v.Away == nil { // otherwise it is over on its remote
-		if err := kept.Claim(ctx); err != nil {
-			return done, err
-		}
+	if err := kept.Claim(ctx, v); err != nil {
+		return done, err
 	}
 	landing, err := c.landing(ctx, s, v)
 	if err != nil {
@@ -128,16 +126,8 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 		return done, landed(v, landing.New)
 	}
 	if end == event.SessionFailed {
-		if diff, err := c.change(ctx, v); err == nil && diff.Patch != "" { // without a worktree there is no change
-			if err := s.KeepRejected(c.Project.Hidden(diff.Patch)); err != nil {
-				return done, err
-			}
-		}
-		if v.Review != nil {
-			answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}
-			if err := s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer); err != nil {
-				return done, err
-			}
+		if err := c.reject(ctx, s, v, why); err != nil {
+			return done, err
 		}
 	}
 	ended := event.Ended{Summary: v.Summary, Reason: why, Commit: landing.New, Rejected: end == event.SessionFailed}
@@ -160,6 +150,20 @@ func (c *Controller) dismiss(ctx context.Context, v session.View, end event.Type
 		Next: "coven run " + shellword.Word(v.Task),
 	})
 	return Dismissal{Task: v.Task, Rescue: ended.Rescue, Commit: ended.Commit}, nil
+}
+
+// reject stores a rejected change, and answers its review.
+func (c *Controller) reject(ctx context.Context, s *session.Session, v session.View, why string) error {
+	if diff, err := c.change(ctx, v); err == nil && diff.Patch != "" { // without a worktree there is no change
+		if err := s.KeepRejected(c.Project.Hidden(diff.Patch)); err != nil {
+			return err
+		}
+	}
+	if v.Review == nil {
+		return nil
+	}
+	answer := event.MergeDecision{Patch: v.Review.Patch, By: c.Project.Env.User(), Reason: why}
+	return s.Append(event.Event{Type: event.ReviewAnswered, Path: v.Review.Path}, answer)
 }
 
 // landing returns the landing of a session, or the zero Landing if nothing has landed. It finishes or

@@ -147,9 +147,9 @@ func (k *Keeper) isOver(ctx context.Context) bool {
 }
 
 // Claim excludes other machines from a session that is to end here. The error is a *TakenError if another machine has the session. If the remote does not answer, the
-// session can end here all the same. Without a Keeper, there are no others.
-func (k *Keeper) Claim(ctx context.Context) error {
-	if k == nil {
+// session can end here all the same. Claim does nothing without a Keeper, or if the session is over on the remote.
+func (k *Keeper) Claim(ctx context.Context, v session.View) error {
+	if k == nil || v.Away != nil {
 		return nil
 	}
 	known, err := live.Known(ctx, k.Repo, k.Task)
