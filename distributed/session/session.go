@@ -7,9 +7,13 @@ package session
 
 import (
 	"errors"
+	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
@@ -36,7 +40,29 @@ type Task struct {
 }
 
 // ID returns the ID of the workflow of a task.
-func (t Task) ID() string { return t.Repository + "/" + t.Task }
+func (t Task) ID() string { return Plain(t.Repository + "/" + t.Task) }
+
+// Plain returns a name in ASCII: others cannot be in the headers of requests, which the IDs of workflows and the names of queues are.
+func Plain(name string) string {
+	var plain strings.Builder
+	for _, c := range []byte(name) {
+		if c < ' ' || c > '~' || c == '%' {
+			fmt.Fprintf(&plain, "%%%02X", c)
+		} else {
+			plain.WriteByte(c)
+		}
+	}
+	return plain.String()
+}
+
+// Readable returns the name of a Plain one, for people.
+func Readable(plain string) string {
+	name, err := url.PathUnescape(plain)
+	if err != nil || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return plain
+	}
+	return name
+}
 
 // Queue returns the task queue of the machines that can run sessions of a repository whose plans have a version. Those with a label have a
 // queue of their own.
@@ -45,12 +71,12 @@ func Queue(repository string, plan int, label string) string {
 	if label != "" {
 		name += "/" + label
 	}
-	return name
+	return Plain(name)
 }
 
 // OwnQueue returns the task queue of one machine.
 func OwnQueue(repository string, plan int, machine string) string {
-	return Queue(repository, plan, "") + "@" + machine
+	return Queue(repository, plan, "") + "@" + Plain(machine)
 }
 
 // Interrupted is the status of a session that another machine continues: this one is being drained, or has no place.

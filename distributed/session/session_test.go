@@ -229,3 +229,20 @@ func TestRecall(t *testing.T) {
 	}
 	s.check(t, "plan-3")
 }
+
+func TestNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, id := range []string{"bd-1", "Bd-1", "x/y", "x_y", "größe", "gr%C3%B6%C3%9Fe", "%", "a b"} {
+		one := session.Task{Repository: "büro/shop", Task: id}.ID()
+		if strings.ContainsFunc(one, func(c rune) bool { return c < ' ' || c > '~' }) || seen[one] {
+			t.Errorf("the workflow of %q is %q", id, one)
+		}
+		seen[one] = true
+		if got := session.Readable(one); got != "büro/shop/"+id {
+			t.Errorf("%q is %q", id, got)
+		}
+	}
+	if got := session.Readable(session.Plain("a\x1bb")); got != "a%1Bb" {
+		t.Errorf("got %q", got)
+	}
+}

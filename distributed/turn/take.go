@@ -81,7 +81,7 @@ type place struct {
 }
 
 // id returns the ID of the workflow. Machines with different versions of plans have different turns, because they poll different queues.
-func (q *place) id() string { return q.queue + "/turn/" + q.branch }
+func (q *place) id() string { return q.queue + session.Plain("/turn/"+q.branch) }
 
 // late is how long an answer may take longer than it should.
 const late = 2 * time.Second

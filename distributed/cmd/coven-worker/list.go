@@ -94,13 +94,13 @@ func (l *list) pollers(ctx context.Context, queue string) ([]poller, error) {
 
 // served returns the name of a queue in the list: plan-3, or plan-3/LABEL.
 func (l *list) served(queue string) string {
-	return strings.TrimPrefix(queue, "coven/"+l.repository+"/")
+	return strings.TrimPrefix(session.Readable(queue), "coven/"+l.repository+"/")
 }
 
 // print prints the sessions, and then the machines.
 func (l *list) print(ctx context.Context, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH %q", session.Name, l.repository+"/")
+	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH %q", session.Name, session.Plain(l.repository+"/"))
 	var page []byte
 	for more := true; more; more = len(page) > 0 {
 		found, err := l.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
@@ -139,7 +139,7 @@ func (l *list) session(ctx context.Context, one *workflow.WorkflowExecutionInfo)
 	}
 	queue := one.GetTaskQueue()
 	if needs := memo["needs"]; needs != "" {
-		queue += "/" + needs
+		queue += session.Plain("/" + needs)
 	}
 	machines, err := l.pollers(ctx, queue)
 	if err != nil {
@@ -148,5 +148,5 @@ func (l *list) session(ctx context.Context, one *workflow.WorkflowExecutionInfo)
 	if !slices.ContainsFunc(machines, func(p poller) bool { return time.Since(p.last) < lost }) {
 		state += ": no machine serves " + l.served(queue)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\tsince %s", one.Execution.WorkflowId[len(l.repository)+1:], state, memo["machine"], one.StartTime.AsTime().Local().Format(time.DateTime)), nil
+	return fmt.Sprintf("%s\t%s\t%s\tsince %s", strings.TrimPrefix(session.Readable(one.Execution.WorkflowId), l.repository+"/"), state, memo["machine"], one.StartTime.AsTime().Local().Format(time.DateTime)), nil
 }
