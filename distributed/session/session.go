@@ -82,6 +82,9 @@ func OwnQueue(repository string, plan int, machine string) string {
 // Interrupted is the status of a session that another machine continues: this one is being drained, or has no place.
 const Interrupted = "interrupted"
 
+// checkout is the reason of a session that waits for its machine, such as for room on the disk.
+const checkout = "checkout"
+
 // Stop says how a stretch ended, as coven resume --worker prints it.
 type Stop struct {
 	Status  string    `json:"status,omitempty"`
@@ -195,10 +198,11 @@ func (r *run) stretch(ctx workflow.Context) error {
 	}
 }
 
-// preferred returns the queue of the machines that may take the session first: that which ran it last and has its worktree, or those with a label. It is
-// empty if there are none.
+// preferred returns the queue of the machines that may take the session first: that which ran it last and has its worktree, unless its disk was full, or those with a
+// label. It is empty if there are none.
 func (r *run) preferred() string {
 	switch {
+	case r.stop.Reason == checkout:
 	case r.stop.Machine != "":
 		return OwnQueue(r.Repository, r.Plan, r.stop.Machine)
 	case r.Prefers != "":
@@ -232,7 +236,7 @@ func (r *run) rest(ctx workflow.Context) error {
 		pause = awayPause
 	case r.stop.Reason == "limit" && !r.stop.Until.IsZero():
 		pause = max(firstPause, r.stop.Until.Sub(workflow.Now(ctx)))
-	case slices.Contains([]string{"limit", "ci", "merge", "dependency", "checkout"}, r.stop.Reason):
+	case slices.Contains([]string{"limit", "ci", "merge", "dependency", checkout}, r.stop.Reason):
 		pause = max(lastPause, r.stop.Until.Sub(workflow.Now(ctx)))
 	}
 	r.resting = pause == 0

@@ -143,6 +143,13 @@ func TestRemoteAway(t *testing.T) {
 	s.check(t, "plan-3", "plan-3@m1", "plan-3@m1", "plan-3@m1")
 }
 
+// A machine whose disk is full is not preferred.
+func TestDiskFull(t *testing.T) {
+	s := newStory(t, end{stop: session.Stop{Status: "waiting", Reason: "checkout", Machine: "m1"}}, end{stop: session.Stop{Status: "waiting", Reason: "remote", Machine: "m2"}})
+	s.play(t)
+	s.check(t, "plan-3", "plan-3", "plan-3@m2")
+}
+
 // A machine that is lost is followed by any other, before new work; the one that was lost is not preferred.
 func TestLostMachine(t *testing.T) {
 	s := newStory(t,
