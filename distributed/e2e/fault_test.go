@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -37,4 +39,32 @@ func TestNoNamespace(t *testing.T) {
 	if left := w.live(); left != "" {
 		t.Errorf("the origin keeps %s", left)
 	}
+}
+
+// TestDeskFull fills the disk of the desk before a session lands. The desk says so, and completes the session when there is room.
+func TestDeskFull(t *testing.T) {
+	w := newWorld(t, adds("it"), files())
+	w.newPlace("one").worker()
+	small := filepath.Join(w.root, "small")
+	w.must(os.Mkdir(small, 0o755))
+	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=32m"); err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
+	w.desk.dir = filepath.Join(small, "clone")
+	w.git(w.root, "clone", "-q", w.bare("rev-parse", "--absolute-git-dir"), w.desk.dir)
+	w.git(w.desk.dir, "remote", "set-url", "origin", fmt.Sprintf("git://127.0.0.1:%d/acme/shop.git", w.port))
+	run := w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes")
+	w.held("it")
+	rest := filepath.Join(small, "rest")
+	f, err := os.Create(rest)
+	for w.must(err); err == nil; {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	w.must(f.Close())
+	w.release("it")
+	w.contains(run.wait(3), "the disk is full")
+	w.must(os.Remove(rest))
+	w.desk.coven("resume").wait(0)
+	w.landed("it")
 }

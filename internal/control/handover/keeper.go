@@ -292,6 +292,9 @@ func (k *Keeper) taken(ctx context.Context, tip string, s live.State) error {
 
 // failure returns the error of a session that could not be pushed.
 func (k *Keeper) failure(err error) error {
+	if full := fullDisk(k.Repo, err); full != nil {
+		return &runner.Wait{Reason: event.WaitCheckout, Detail: full.Error(), Next: "resume"}
+	}
 	text := k.Hide(err.Error())
 	if failed := (*remote.PushError)(nil); errors.As(err, &failed) && failed.Denied {
 		return &runner.RefusedError{Reason: "the session cannot be kept on " + k.Remote + ": " + oneline.Of(text)}

@@ -26,6 +26,7 @@ import (
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/checkout"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/live"
@@ -88,12 +89,23 @@ func damaged(p *project.Project, name, task string, err error) error {
 // ErrAway means that a remote does not answer.
 var ErrAway = errors.New("does not answer")
 
-// Unreachable returns ErrAway with the reason why a remote did not answer, or nil without an error.
+// Unreachable returns ErrAway with the reason why a remote did not answer, or nil without an error. A disk that is full here is an error of its own.
 func Unreachable(p *project.Project, name string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if full := fullDisk(p.Repo, err); full != nil {
+		return full
+	}
 	return exit.Personf("git ls-remote "+shellword.Word(name), "%s %w: %s", name, ErrAway, oneline.Of(p.Hidden(err.Error())))
+}
+
+// fullDisk returns an error for people if the disk of a repository is full, because git's error is only text. Otherwise it returns nil.
+func fullDisk(r *worktree.Repo, err error) error {
+	if errors.Is(checkout.Explain(err, r.Root, r.Root, r.GitDir), checkout.ErrFull) {
+		return exit.Personf("df "+shellword.Word(r.Root), "%s: %w", r.Root, checkout.ErrFull)
+	}
+	return nil
 }
 
 // List returns the sessions that a remote keeps, the last changed first. The next command of those that this machine does not have brings them here.
