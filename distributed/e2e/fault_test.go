@@ -30,6 +30,17 @@ func TestOtherRemote(t *testing.T) {
 	w.landed("it")
 }
 
+// TestSameName runs a task on a machine whose remote has the same name, but is another repository.
+func TestSameName(t *testing.T) {
+	w := newWorld(t, adds("it"), files())
+	wrong := w.newPlace("wrong")
+	other := filepath.Join(w.root, "other", "acme", "shop.git")
+	w.git(w.root, "init", "-q", "--bare", other)
+	w.git(wrong.dir, "remote", "set-url", "origin", other)
+	wrong.worker()
+	w.contains(w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes").wait(3), "no machine has run task p-add-it")
+}
+
 // TestNoNamespace runs a task without the namespace on the server. No session begins.
 func TestNoNamespace(t *testing.T) {
 	w := newWorld(t, adds("it"), files())

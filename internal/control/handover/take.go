@@ -180,10 +180,14 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 // awayPause is the time before a remote that does not answer is asked again.
 const awayPause = 5 * time.Second
 
-// TakeBack brings a session here that no machine runs any more, as Take does, as soon as its remote answers and no other process here writes it.
+// TakeBack brings a session here that no machine runs any more, as Take does, as soon as its remote answers and no other process here writes it. If no machine has
+// changed it, that is an error.
 func TakeBack(ctx context.Context, p *project.Project, name, task string) error {
 	for {
 		err := Take(ctx, p, name, task, true)
+		if err == nil {
+			return changed(p, name, task)
+		}
 		if !errors.Is(err, ErrAway) && !errors.Is(err, session.ErrBusy) {
 			return err
 		}
@@ -191,6 +195,15 @@ func TakeBack(ctx context.Context, p *project.Project, name, task string) error 
 			return err
 		}
 	}
+}
+
+// changed returns an error if a session still waits for a machine.
+func changed(p *project.Project, name, task string) error {
+	v, err := p.Finder.OfTask(task)
+	if err == nil && v.Status == session.Waiting && v.Reason == event.WaitWorker {
+		err = exit.Personf("coven resume "+shellword.Word(task), "no machine has run task %s: it was recalled, or %s is another repository there", task, name)
+	}
+	return err
 }
 
 // Copy makes the record here of a session that another machine runs the one of its remote, and brings the session here, as Take does, if that is necessary. The other
