@@ -212,13 +212,13 @@ func Copy(ctx context.Context, p *project.Project, name, task string) (v session
 	if v, err = p.Finder.OfTask(task); err == nil {
 		v, err = Idle(ctx, v.Dir)
 	}
-	if err == nil || errors.Is(err, session.ErrNone) {
-		err = Take(ctx, p, name, task, false)
-	}
-	if errors.As(err, new(*HeldError)) {
-		if err = nil; !v.Elsewhere() {
-			err = copyHeld(ctx, p, name, task)
+	switch {
+	case err == nil && v.Elsewhere():
+		if err = Take(ctx, p, name, task, false); errors.As(err, new(*HeldError)) { // as its record here tells, too
+			err = nil
 		}
+	case err == nil, errors.Is(err, session.ErrNone):
+		err = copyHeld(ctx, p, name, task)
 	}
 	if err != nil {
 		return v, nil, err
@@ -240,7 +240,7 @@ func copyHeld(ctx context.Context, p *project.Project, name, task string) error 
 	}
 	defer release()
 	known, err := live.Known(ctx, p.Repo, task)
-	if err != nil {
+	if err != nil || known == "" { // it is over
 		return err
 	}
 	s, err := live.Read(ctx, p.Repo, known)
