@@ -35,7 +35,7 @@ type options struct {
 	Disturb   time.Duration // after which no disturbance begins
 	Limit     time.Duration // after which the run fails
 	Postgres  bool          // the server for a team, with PostgreSQL
-	Measure   bool          // only print the numbers that have limits
+	Measure   bool          // do not fail if a number is over its limit
 	Keep      bool
 }
 
@@ -55,7 +55,7 @@ func (o *options) flags(f *flag.FlagSet) {
 	f.DurationVar(&o.Disturb, "for", 90*time.Second, "disturb for `DURATION`")
 	f.DurationVar(&o.Limit, "limit", 20*time.Minute, "fail after `DURATION`")
 	f.BoolVar(&o.Postgres, "postgres", false, "the server for a team, with PostgreSQL")
-	f.BoolVar(&o.Measure, "measure", false, "only print the numbers that are over their limits, on a machine with other work")
+	f.BoolVar(&o.Measure, "measure", false, "do not fail if a number is over its limit, on a machine with other work")
 	f.BoolVar(&o.Keep, "keep", false, "keep the directory")
 }
 

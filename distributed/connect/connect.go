@@ -48,7 +48,7 @@ func Options(address, identity string) (client.Options, error) {
 		return options, fmt.Errorf("name the server: --on HOST:PORT")
 	}
 	if _, _, err := net.SplitHostPort(options.HostPort); err != nil {
-		return options, fmt.Errorf("%q is not an address, as HOST:PORT", options.HostPort)
+		return options, fmt.Errorf("%q is not an address of the form HOST:PORT", options.HostPort)
 	}
 	if options.Namespace == "" || options.Namespace == "default" && os.Getenv("TEMPORAL_NAMESPACE") == "" {
 		options.Namespace = Namespace

@@ -59,7 +59,7 @@ func TestDeskFull(t *testing.T) {
 	small := filepath.Join(w.root, "small")
 	w.must(os.Mkdir(small, 0o755))
 	if err := syscall.Mount("tmpfs", small, "tmpfs", 0, "size=32m"); err != nil {
-		t.Skip(err)
+		t.Skipf("no file system of a test's own can be mounted here: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
 	w.desk.dir = filepath.Join(small, "clone")

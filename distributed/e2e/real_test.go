@@ -35,7 +35,9 @@ func TestQualityLoopParked(t *testing.T) {
 func qualityLoop(t *testing.T, other *strings.Replacer, lose func(*command)) *world {
 	t.Helper()
 	cli := os.Getenv("COVEN_REAL_CLAUDE")
-	if _, err := os.Stat(cli); err != nil {
+	if _, err := os.Stat(cli); err != nil && os.Getenv("COVEN_REQUIRE_REAL_CLAUDE") != "" {
+		t.Fatal(err)
+	} else if err != nil {
 		t.Skip("the real claude is not here: run .ci/claude .tools, and set COVEN_REAL_CLAUDE")
 	}
 	story, err := os.ReadFile("../../cmd/coven/testdata/real/handover.txtar")

@@ -94,7 +94,7 @@ func (p *Places) wake() {
 	p.changed = make(chan struct{})
 }
 
-// seat is that of a session which the machine has received.
+// A seat has the places of a session that the machine has received.
 type seat struct {
 	places *Places
 	cost   int

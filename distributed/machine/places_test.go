@@ -65,8 +65,7 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// TestCost checks that a session which needs several places waits for them, that the machine receives nothing meanwhile, and that two such sessions do not wait for
-// each other.
+// A session that needs several places waits for them, and the machine receives no others until it has begun. Two such sessions do not wait for each other.
 func TestCost(t *testing.T) {
 	p := NewPlaces(3)
 	receive := func() *worker.SlotPermit {

@@ -28,8 +28,8 @@ allows or denies. Its call waits until a person answers, for at most five minute
 says otherwise. Then the call is refused, and a subagent is stopped.
 
 A question has a number in its session. Name the task, too, if several sessions have a question with
-this number. Of several answers, the first one counts. If another machine runs the session, see coven
-status --remote, it gets the answer after a few seconds.`,
+this number. Of several answers, the first one counts. If another machine runs the session (see coven
+status --remote), it gets the answer after a few seconds.`,
 	}, newList(a), newApprove(a), newDeny(a), newModify(a))
 }
 

@@ -24,7 +24,7 @@ type turn struct {
 	Turn string `json:"turn"`
 }
 
-// Turn waits until no other machine lands on a branch, as far as the workers know. The push of the landing is what excludes others.
+// Turn waits until no other machine lands on a branch, as far as the workers know. The push of the landing excludes others.
 func (w *Worker) Turn(ctx context.Context, branch string) (release func(), err error) {
 	w.reading.Do(func() {
 		w.answers = make(chan struct{})
