@@ -167,7 +167,11 @@ func (o *resumeOptions) work(ctx context.Context, c *control.Controller, request
 	}
 	s := o.app.Scheduler(c, scheduler.NewNamedQueue(items), o.atOnce)
 	s.Work = func(ctx context.Context, item project.Item) (control.Outcome, error) {
-		return c.Resume(ctx, byTask[item.Task.ID])
+		done, err := c.Resume(ctx, byTask[item.Task.ID])
+		if len(o.tasks) == 0 && errors.As(err, new(*project.NoSessionError)) { // it was there when they were listed
+			return done, scheduler.ErrOver
+		}
+		return done, err
 	}
 	return s.Run(ctx)
 }

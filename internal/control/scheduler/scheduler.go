@@ -117,6 +117,9 @@ type answered struct {
 	err      error
 }
 
+// ErrOver is the error of Work for a task that another machine has ended in the meantime, and that no person named.
+var ErrOver = errors.New("it is over on another machine")
+
 // pollEvery is how often the scheduler looks for new tasks while nothing changes. It is
 // long because each query of bd starts a process.
 const pollEvery = 15 * time.Second
@@ -264,9 +267,9 @@ func (s *Scheduler) finish(e ended) {
 	delete(s.closed, e.item.Task.ID)
 	if e.err != nil {
 		s.Queue.Done(e.item)
-		if s.takenByOthers(e) {
+		if s.takenByOthers(e) || errors.Is(e.err, ErrOver) {
 			s.started--
-			return // another coven claimed the task first
+			return // another coven has it, or ended it
 		}
 		if fault := (*accounts.Fault)(nil); errors.As(e.err, &fault) {
 			s.halt(fault)
