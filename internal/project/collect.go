@@ -10,10 +10,15 @@ import (
 // background is the niceness of a background process.
 const background = 10
 
-// CollectLater starts a background process that collects the repository's garbage, if that is due. The
-// process outlives this one, and checks again whether it should collect.
+// NeedsCollection reports whether an automatic collection of the repository's garbage is due, or its objects should be packed.
+func (p *Project) NeedsCollection() bool {
+	return p.Config.GC.Auto && (snapshot.CollectionDue(p.Repo, p.Env.Now()) || snapshot.PackDue(p.Repo, p.Env.Now()))
+}
+
+// CollectLater starts a background process that collects the repository's garbage, if that is necessary. The
+// process outlives this one, and checks again.
 func (p *Project) CollectLater() {
-	if !p.Config.GC.Auto || !snapshot.CollectionDue(p.Repo, p.Env.Now()) {
+	if !p.NeedsCollection() {
 		return
 	}
 	self, err := p.Env.Self()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,7 +63,7 @@ const expireBatch = 100
 // process has moved is not deleted, and packing does not change the content of objects. GC returns the
 // deleted refs. After an error or a kill, the next GC deletes the rest.
 //
-// Unreachable objects are neither packed nor deleted. They may belong to the user, and git gc deletes them
+// Unreachable objects are not deleted. They may belong to the user, and git gc deletes them
 // when they are old enough.
 func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
@@ -82,12 +83,27 @@ func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
 	if err := g.Run(ctx, "pack-refs", "--all", "--prune"); err != nil {
 		return gone, fmt.Errorf("pack refs: %w", err)
 	}
-	// Without -a, existing packs remain, as do loose objects that are not reachable from a ref or reflog.
-	if err := g.Run(ctx, "-c", "pack.threads=1", "-c", "pack.windowMemory=100m", "repack", "-d", "-l", "-q"); err != nil {
-		return gone, fmt.Errorf("pack objects: %w", err)
+	return gone, pack(ctx, r, g)
+}
+
+// pack packs loose objects, and small packs with them, so that there are few packs and large ones are not written again.
+func pack(ctx context.Context, r *repo.Repo, g git.Repo) error {
+	args := []string{"-c", "pack.threads=1", "-c", "pack.windowMemory=100m", "repack", "-d", "-l", "-q"}
+	if isWhole(r) {
+		args = append(args, "--geometric=2", "--no-write-bitmap-index")
+	}
+	if err := g.Run(ctx, args...); err != nil {
+		return fmt.Errorf("pack objects: %w", err)
 	}
 	failpoint.Point("gc.packed")
-	return gone, nil
+	return nil
+}
+
+// isWhole reports whether all objects are in the repository itself: before 2.41, git joins no packs of other repositories or of partial clones.
+func isWhole(r *repo.Repo) bool {
+	promised, _ := filepath.Glob(filepath.Join(r.GitDir, "objects", "pack", "*.promisor")) // the pattern is right
+	_, err := os.Lstat(filepath.Join(r.GitDir, "objects", "info", "alternates"))
+	return len(promised) == 0 && errors.Is(err, fs.ErrNotExist)
 }
 
 // expire deletes those of the refs that have not changed.
@@ -125,12 +141,15 @@ func expireAll(ctx context.Context, r *repo.Repo, g git.Repo, refs ...Ref) error
 func LooseObjects(r *repo.Repo) int {
 	n := 0
 	for first := range 256 {
-		entries, err := os.ReadDir(filepath.Join(r.GitDir, "objects", fmt.Sprintf("%02x", first)))
-		if err == nil {
-			n += len(entries)
-		}
+		n += loose(r, first)
 	}
 	return n
+}
+
+// loose returns the number of loose objects whose IDs begin with a byte.
+func loose(r *repo.Repo, first int) int {
+	entries, _ := os.ReadDir(filepath.Join(r.GitDir, "objects", fmt.Sprintf("%02x", first))) // without objects, there is no directory
+	return len(entries)
 }
 
 // Drop deletes the snapshots of a session.

@@ -28,7 +28,8 @@ snapshots, stay until git gc deletes them: coven gc deletes no objects. It does 
 while a task runs.
 
 With --auto, it does so at most once a day and prints nothing. coven starts that by itself
-after the last task has ended, unless the setting gc.auto is false.
+after the last task has ended, unless the setting gc.auto is false. If there are many loose
+objects or packs, it packs them before that, also while tasks run.
 
 Two other commands tidy up, and lose nothing either: coven worktree prune removes worktrees
 and branches of tasks that have landed or were cancelled, and coven doctor --fix what a
@@ -43,7 +44,7 @@ crash left behind.`,
 				return err
 			}
 			if auto {
-				return storage.CollectDaily(cmd.Context(), p)
+				return storage.CollectAuto(cmd.Context(), p)
 			}
 			c, err := storage.Collect(cmd.Context(), p, dryRun)
 			if err != nil {

@@ -156,6 +156,7 @@ func (s *Scheduler) Run(ctx context.Context) int {
 		case a := <-s.answers:
 			s.answered(ctx, a)
 		case <-ticker.C:
+			s.Controller.CollectLater()
 		case <-s.interrupted(ctx):
 			s.Observer.Stopping()
 		}

@@ -9,19 +9,26 @@ import (
 	"github.com/coven-run/coven/worktree/snapshot"
 )
 
-// CollectDaily is Collect, at most once a day. It does nothing if a task runs or another process collects.
-func CollectDaily(ctx context.Context, p *project.Project) error {
-	if !p.Config.GC.Auto || !snapshot.CollectionDue(p.Repo, p.Env.Now()) {
+// CollectAuto is Collect, at most once a day, and not while a task runs. In between, it packs the objects if there are many, also while a task runs. It does nothing if
+// another process collects.
+func CollectAuto(ctx context.Context, p *project.Project) error {
+	if !p.NeedsCollection() {
 		return nil
 	}
-	err := collectToday(ctx, p)
-	if errors.Is(err, errRunning) || errors.Is(err, snapshot.ErrCollecting) {
+	err := errRunning
+	if snapshot.CollectionDue(p.Repo, p.Env.Now()) {
+		err = collectToday(ctx, p)
+	}
+	if errors.Is(err, errRunning) {
+		err = snapshot.Pack(ctx, p.Repo, p.Env.Now())
+	}
+	if errors.Is(err, snapshot.ErrCollecting) {
 		return nil
 	}
 	return err
 }
 
-// collectToday is CollectDaily when a collection is due. If a task runs, a later run of this day may collect.
+// collectToday is CollectAuto when a collection is due. If a task runs, a later run of this day may collect.
 func collectToday(ctx context.Context, p *project.Project) error {
 	sessions, err := p.Finder.Summaries()
 	if _, err = session.DamagedIn(err); err != nil {

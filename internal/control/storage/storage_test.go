@@ -132,13 +132,13 @@ func TestCollectWhileRunning(t *testing.T) {
 }
 
 // An automatic collection happens once a day. If a task runs or the setting is off, it does not count.
-func TestCollectDaily(t *testing.T) {
+func TestCollectAuto(t *testing.T) {
 	p := opened(t)
 	at := now()
 	p.Env.Now = func() time.Time { return at }
 	collected := func() bool {
 		t.Helper()
-		must(t, CollectDaily(t.Context(), p))
+		must(t, CollectAuto(t.Context(), p))
 		return snapshot.LooseObjects(p.Repo) == 0
 	}
 	if collected() {
@@ -168,6 +168,45 @@ func TestCollectDaily(t *testing.T) {
 	at = at.Add(time.Second)
 	if !collected() {
 		t.Error("it was not collected on the next day")
+	}
+}
+
+// While a task runs, many objects are packed, and no snapshot is deleted.
+func TestPackWhileRunning(t *testing.T) {
+	p := opened(t)
+	at := now()
+	p.Env.Now = func() time.Time { return at }
+	s := running(t, p, "busy")
+	defer s.Close() //nolint:errcheck // the test is over
+	must(t, CollectAuto(t.Context(), p))
+	more := func() {
+		for range 51 {
+			for _, args := range [][]string{{"commit", "-q", "--allow-empty", "-m", "more"}, {"repack", "-q", "-d"}} {
+				cmd := exec.CommandContext(t.Context(), "git", args...)
+				cmd.Dir = p.Repo.Root
+				must(t, cmd.Run())
+			}
+		}
+	}
+	packs := func() int {
+		found, err := filepath.Glob(filepath.Join(p.Repo.GitDir, "objects/pack/*.pack"))
+		must(t, err)
+		return len(found)
+	}
+	more()
+	p.Config.GC.Auto = false
+	must(t, CollectAuto(t.Context(), p))
+	if packs() != 51 {
+		t.Errorf("with the setting off: %d packs", packs())
+	}
+	p.Config.GC.Auto = true
+	for _, after := range []time.Duration{0, 2 * day} { // within the day, and when a collection is due
+		more()
+		at = at.Add(after)
+		must(t, CollectAuto(t.Context(), p))
+		if packs() > 10 {
+			t.Errorf("after %s: %d packs", after, packs())
+		}
 	}
 }
 
