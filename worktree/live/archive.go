@@ -53,7 +53,7 @@ func (e End) CheckBranch(commit string) error {
 }
 
 // Archive adds the session at a tip, which is over or about to land, to an archive at the remote: a commit whose tree has a
-// directory for each session, and whose last parent is the tip.
+// directory for each session, and whose last parent is the tip. A tip without a previous one keeps the archive small.
 func Archive(ctx context.Context, r *repo.Repo, name, taskID string, seen End, s State) error {
 	record, err := r.Git().Tree(ctx, s.Tip)
 	for range archiveTries {

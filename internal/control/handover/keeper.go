@@ -397,6 +397,7 @@ func (k *Keeper) archive(ctx context.Context, s live.State, seen live.End) error
 	if err := stillAgreed(ctx, k.Repo, k.Remote, k.Task); err != nil {
 		return err
 	}
+	s.Tip = "" // the record contains the earlier ones
 	end, err := live.Store(ctx, k.Repo, k.Task, s)
 	if err != nil {
 		return err
