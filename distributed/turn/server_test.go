@@ -40,8 +40,7 @@ func TestServer(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range sessions {
 		all.Go(func() {
-			slow := &Turns{Client: c, took: map[string]time.Duration{"acme/shop origin/main": time.Hour}}
-			release := slow.Take(t.Context(), session.Task{Repository: "acme/shop", Task: fmt.Sprint("bd-", n), Plan: 3, Heartbeat: time.Minute}, "origin/main")
+			release := Take(t.Context(), c, session.Task{Repository: "acme/shop", Task: fmt.Sprint("bd-", n), Plan: 3, Heartbeat: time.Minute}, "origin/main")
 			if others := landing.Add(1); others != 1 {
 				t.Errorf("%d sessions land at once", others)
 			}
@@ -59,7 +58,7 @@ func TestServer(t *testing.T) {
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	take(t.Context(), c, session.Task{Repository: "acme/shop", Task: "bd-9", Plan: 3, Heartbeat: time.Second}, "origin/main")()
+	Take(t.Context(), c, session.Task{Repository: "acme/shop", Task: "bd-9", Plan: 3, Heartbeat: time.Second}, "origin/main")()
 }
 
 // answer lets the server answer once.

@@ -3,7 +3,6 @@ package turn
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -13,42 +12,9 @@ import (
 	"github.com/coven-run/coven/distributed/session"
 )
 
-// Turns are the turns of the sessions of one machine.
-type Turns struct {
-	Client client.Client
-
-	mu   sync.Mutex
-	took map[string]time.Duration // how long landings on a branch take
-}
-
-// Slow is how long landings on a branch take if they take turns. Shorter ones race: for them, landing again costs less than waiting.
-const Slow = 2 * time.Second
-
 // Take waits until it is the turn of a session to land on a branch, or until an answer is late: the server is away, or the machine that has the workflow. The turn
 // lasts until release is called; then another session has it.
-func (t *Turns) Take(ctx context.Context, s session.Task, branch string) (release func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	id, leave := s.Repository+" "+branch, func() {}
-	if t.took[id] >= Slow {
-		t.mu.Unlock()
-		leave = take(ctx, t.Client, s, branch)
-		t.mu.Lock()
-	}
-	begun := time.Now()
-	return func() {
-		leave()
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.took == nil {
-			t.took = map[string]time.Duration{}
-		}
-		t.took[id] = max(t.took[id]/2, time.Since(begun)) // one that fails early says little
-	}
-}
-
-// take waits until it is the turn of a session.
-func take(ctx context.Context, c client.Client, t session.Task, branch string) (release func()) {
+func Take(ctx context.Context, c client.Client, t session.Task, branch string) (release func()) {
 	q := &place{client: c, task: t, queue: session.Queue(t.Repository, t.Plan, ""), branch: branch}
 	for {
 		before, err := q.ask(ctx)

@@ -71,7 +71,7 @@ func (w *work) run(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	m.Turn = (&turn.Turns{Client: c}).Take
+	m.Turn = func(ctx context.Context, t session.Task, branch string) func() { return turn.Take(ctx, c, t, branch) }
 	drained := make(chan struct{})
 	workers, err := w.start(c, m, plans)
 	if err != nil {
