@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -50,6 +51,22 @@ func (g *origin) start() error {
 		}
 		if g.daemon.Process.Signal(syscall.Signal(0)) != nil {
 			return err
+		}
+	}
+}
+
+// maintain packs the repository each minute, as hosts of repositories do, until ctx ends.
+func (g *origin) maintain(ctx context.Context) {
+	every := time.NewTicker(time.Minute)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			if _, err := output(ctx, g.dir, os.Environ(), "git", "repack", "--geometric=2", "-d", "-q"); err != nil {
+				fmt.Fprintln(g.log, "chaos:", err) //nolint:errcheck // a log
+			}
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -95,6 +95,7 @@ func (r *run) work(ctx context.Context) error {
 	defer calm()
 	disturbed := make(chan error, 1)
 	go func() { disturbed <- r.disturb(disturbing) }()
+	go r.origin.maintain(disturbing)
 	r.ran = r.desk.run(ctx)
 	look, lift := time.After(poll), time.After(lifting)
 	for r.over < r.o.Tasks || r.ran != nil {

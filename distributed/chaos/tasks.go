@@ -78,8 +78,15 @@ func (t task) grimoire() string {
 // limit is how long the account of an agent is limited.
 const limit = 10 * time.Second
 
-// script returns the script of all agents. The agent of a task makes a file with the task's name in one or two seconds.
+// files is the number of files that the tasks leave in the repository.
+const files = 500
+
+// script returns the script of all agents. The agent of a task makes a file with the task's name in a second or two, and deletes an old one, so that the repository
+// does not grow.
 func script(limits bool) string {
+	work := func(word string) string {
+		return fmt.Sprintf("sleep 1; b=$(git branch --show-current); echo %s of $b > ${b#*/}; rm -f $(printf t-%%05d $(expr ${b#*t-} - %d))", word, files)
+	}
 	text := "conversations:\n"
 	if limits {
 		text += fmt.Sprintf("- {match: kind limited, turns: [{limit: {reason: rate_limit, after: %s}}]}\n", limit)
@@ -91,11 +98,11 @@ func script(limits bool) string {
     - text: fixed
 - match: kind reviewed
   turns:
-    - tools: [{name: bash, input: {command: "sleep 1; b=$(git branch --show-current); echo draft of $b > ${b#*/}"}}]
+    - tools: [{name: bash, input: {command: "` + work("draft") + `"}}]
     - text: done
 - match: kind
   turns:
-    - tools: [{name: bash, input: {command: "sleep 1; b=$(git branch --show-current); echo final of $b > ${b#*/}"}}]
+    - tools: [{name: bash, input: {command: "` + work("final") + `"}}]
     - text: done
 `
 }

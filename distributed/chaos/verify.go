@@ -57,7 +57,7 @@ func (r *run) landed(ctx context.Context) error {
 	for _, id := range strings.Fields(text) {
 		times[id]++
 	}
-	text, err = output(ctx, r.origin.dir, os.Environ(), "git", "grep", "-h", "", "main", "--", "t-*")
+	text, err = output(ctx, r.origin.dir, os.Environ(), "git", "log", "--format=", "--patch", "main", "--", "t-*")
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *run) landed(ctx context.Context) error {
 		if n := times[t.ID]; n != want {
 			wrong = append(wrong, fmt.Errorf("%s (%s) has landed %d times", t.ID, t.Kind, n))
 		}
-		if n := lines["final of coven/"+t.ID]; n != want {
+		if n := lines["+final of coven/"+t.ID]; n != want {
 			wrong = append(wrong, fmt.Errorf("the file of %s (%s) is there %d times", t.ID, t.Kind, n))
 		}
 		delete(times, t.ID)
