@@ -76,6 +76,22 @@ func (l *Logins) Check(name string) error {
 	return err
 }
 
+// Identity returns an opaque name of the account that agents of a provider use, which is the same on all machines with its login. It is empty if the account
+// cannot be identified.
+func (l *Logins) Identity(name string) string {
+	if api, ok := builtin.APIOf(name); ok {
+		return api.Identity(l.Getenv)
+	}
+	if name != "claude" {
+		return ""
+	}
+	login, err := l.find()
+	if login == nil || err != nil {
+		return ""
+	}
+	return login.Identity()
+}
+
 // checkAPI returns why agents of the loop cannot ask an API.
 func checkAPI(name string, api endpoint.API, getenv func(string) string) error {
 	err := api.Check(getenv)

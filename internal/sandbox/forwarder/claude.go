@@ -75,6 +75,7 @@ var secretName = lazyregexp.New(`^(ANTHROPIC|CLAUDE)_(.*_)?(` +
 type Login struct {
 	kind      string
 	file      string // of a login; empty if the credential is from variables
+	config    string // of the CLI; see configFile
 	upstream  *url.URL
 	source    source
 	further   *extraHeaders
@@ -170,7 +171,7 @@ func (l *Login) fromVariables(getenv func(string) string) bool {
 // fromFile reads the login of `claude auth login`.
 func (l *Login) fromFile(getenv func(string) string, home string) error {
 	dir := credentialsDir(getenv, home)
-	l.kind, l.file = "claude.ai login", filepath.Join(dir, credentialsFile)
+	l.kind, l.file, l.config = "claude.ai login", filepath.Join(dir, credentialsFile), configFile(getenv, home)
 	client := cmp.Or(getenv("CLAUDE_CODE_OAUTH_CLIENT_ID"), clientID)
 	login := newOAuth(dir, client, l.transport, l.reports)
 	saved, err := login.read()
