@@ -189,7 +189,7 @@ func (c *Controller) work(ctx context.Context, s *session.Session, item project.
 	idle, mail := c.Project.Config.Timeouts.Idle, launch.NewInbox(s, approvals)
 	workers := &launch.Launcher{
 		Providers: c.Runtime.providers, Runner: c.Runtime.agents, Workspace: ws, Session: s, Plan: plan, Provider: info.Provider, Model: info.Model, Idle: idle,
-		Getenv: c.Project.Env.Getenv, Version: c.Project.Env.Version, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &launch.LimitWait{}, Logins: c.Runtime.logins, Inbox: mail, Prices: c.Project.Config.Prices, Today: c.Project.Ledger.Today,
+		Getenv: c.Project.Env.Getenv, Version: c.Project.Env.Version, Limits: c.Project.Config.Limits, Ungated: c.allowsUngated(), LimitWait: &launch.LimitWait{}, Logins: c.Runtime.logins, Others: accounts.Others{Worker: c.Worker, Logins: c.Runtime.logins}, Inbox: mail, Prices: c.Project.Config.Prices, Today: c.Project.Ledger.Today,
 		Search:    launch.Search{Files: c.Project.SearchIn, Sessions: c.Project.SearchSessions},
 		Approvals: approvals, Spawns: &launch.Spawns{Queue: spawn.Queue{MaxConcurrent: c.Project.Config.Queue.MaxConcurrent, Accounts: c.Project.Config.Queue.ProviderLimits}},
 	}

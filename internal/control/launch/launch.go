@@ -72,7 +72,7 @@ func (l *Launcher) launch(ctx context.Context, who role, work assignment) (*agen
 	}
 	a := &agentRun{
 		Launcher: l, role: who, place: where, commands: l.commandsOf(who), closeServers: func() {},
-		limits:  &limitTracker{launcher: l, account: where.traits.Account},
+		limits:  &limitTracker{launcher: l, provider: who.provider, account: where.traits.Account},
 		spawner: &spawner{Launcher: l, ctx: ctx, caller: who.Caller, charge: work.charge},
 	}
 	ask := l.asker(ctx, where.root, who.Agent, a.emit)

@@ -48,6 +48,7 @@ type Launcher struct {
 	Ungated   bool                // the user allows agents whose calls do not pass the gate
 	LimitWait *LimitWait
 	Logins    *accounts.Logins
+	Others    accounts.Others // machines that share the limits
 	Inbox     *Inbox
 	Spawns    *Spawns
 	Approvals *Approvals

@@ -88,7 +88,7 @@ func (l *Launcher) awaitAccount(ctx context.Context, path, provider string) erro
 	if err := l.awaitFault(ctx, path, name); err != nil {
 		return l.orElsewhere(ctx, provider, name, err)
 	}
-	limit, limited, err := l.Providers.Accounts.Limits.Limited(name)
+	limit, limited, err := l.limited(ctx, provider, name)
 	if err != nil || !limited {
 		return err
 	}
@@ -98,11 +98,22 @@ func (l *Launcher) awaitAccount(ctx context.Context, path, provider string) erro
 		if err := l.waitOut(ctx, path, name, limit); err != nil {
 			return l.orElsewhere(ctx, provider, name, err)
 		}
-		if limit, limited, err = l.Providers.Accounts.Limits.Limited(name); err != nil {
+		if limit, limited, err = l.limited(ctx, provider, name); err != nil {
 			return err
 		}
 	}
 	return l.Session.Append(event.Event{Type: event.LimitOver, Path: path}, nil)
+}
+
+// limited returns the limit of an account and reports whether it is in force. If this machine knows none, it is that which another machine has met.
+func (l *Launcher) limited(ctx context.Context, provider, account string) (limits.Limit, bool, error) {
+	limit, limited, err := l.Providers.Accounts.Limits.Limited(account)
+	if err != nil || limited {
+		return limit, limited, err
+	}
+	provider, _ = l.driven(provider, "")
+	limit, limited = l.Others.Limited(ctx, provider)
+	return limit, limited, nil
 }
 
 // awaitFault waits while an account cannot be used, if this process is patient. Otherwise it returns the wait of the session.
@@ -177,6 +188,7 @@ func (l *Launcher) account(ctx context.Context, provider string) (string, error)
 // limitTracker records the limits of an account as one run of an agent meets them.
 type limitTracker struct {
 	launcher *Launcher
+	provider string
 	account  string
 	broken   error // the account's limits could not be recorded: no agent may try again
 }
@@ -185,6 +197,9 @@ type limitTracker struct {
 func (t *limitTracker) limited(l provider.Limit) bool {
 	stop, err := t.launcher.Providers.Accounts.Limits.Refused(t.account, l)
 	t.broken = errors.Join(t.broken, err)
+	if stop {
+		t.launcher.Others.Tell(t.provider, l)
+	}
 	return stop
 }
 
