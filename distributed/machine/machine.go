@@ -33,7 +33,8 @@ type Machine struct {
 	Log        func(format string, args ...any)
 	Check      func(ctx context.Context) error // before each session: the clone may have another remote than at the start
 	// Turn waits until it is the turn of a session to land on a branch. The turn lasts until release is called.
-	Turn func(ctx context.Context, t session.Task, branch string) (release func())
+	Turn   func(ctx context.Context, t session.Task, branch string) (release func())
+	Limits Limits
 }
 
 // Stretch is the activity of package session.
@@ -92,7 +93,7 @@ func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, er
 	if err != nil {
 		return session.Stop{}, err
 	}
-	talk := &talk{answers: answers, turn: func(ctx context.Context, branch string) func() { return m.Turn(ctx, t, branch) }}
+	talk := &talk{answers: answers, turn: func(ctx context.Context, branch string) func() { return m.Turn(ctx, t, branch) }, limits: m.Limits}
 	defer talk.end()
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = m.Dir, environ(), talk, talk, &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = m.Grace // a program of a task may hold the output open

@@ -40,7 +40,7 @@ func newHost(t *testing.T, script string) *host {
 	h.Machine = &machine.Machine{
 		Name: "m1", Repository: "acme/shop", Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
 		Turn:   func(context.Context, session.Task, string) func() { return func() {} },
-		Check:  func(context.Context) error { return nil },
+		Limits: &limits{}, Check: func(context.Context) error { return nil },
 		Places: machine.NewPlaces(2), Park: make(chan struct{}),
 		Log: func(format string, args ...any) {
 			h.mu.Lock()
@@ -51,6 +51,30 @@ func newHost(t *testing.T, script string) *host {
 	h.env.RegisterActivityWithOptions(h.Stretch, activity.RegisterOptions{Name: session.Stretch})
 	h.env.SetTestTimeout(time.Minute)
 	return h
+}
+
+// limits has the limit of one account.
+type limits struct {
+	mu      sync.Mutex
+	account string
+	until   time.Time
+	told    chan struct{}
+}
+
+func (l *limits) Tell(_ context.Context, account string, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.account, l.until = account, until
+	close(l.told)
+}
+
+func (l *limits) Until(_ context.Context, account string) (until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if account == l.account {
+		until = l.until
+	}
+	return until
 }
 
 func (h *host) run(cost int) (session.Stop, error) {
@@ -144,6 +168,33 @@ echo came > came
 			}
 			<-released
 		})
+	}
+}
+
+// A session tells the limit of an account, and another one asks for it.
+func TestLimits(t *testing.T) {
+	h := newHost(t, `if mkdir told; then
+  echo '{"account":"0a1b","until":"2030-01-02T03:04:05Z"}'
+else
+  echo '{"account":"0a1b"}'
+  read -r line; echo "$line" > limited
+  echo '{"account":"2c3d"}'
+  read -r line; echo "$line" > free
+fi
+echo '{"over":true}'
+`)
+	known := &limits{told: make(chan struct{})}
+	h.Limits = known
+	for range 2 {
+		if stop, err := h.run(1); err != nil || !stop.Over {
+			t.Errorf("got %+v, %v", stop, err)
+		}
+		<-known.told
+	}
+	for name, want := range map[string]string{"limited": `{"until":"2030-01-02T03:04:05Z"}`, "free": "{}"} {
+		if got, err := os.ReadFile(filepath.Join(h.Dir, name)); err != nil || string(got) != want+"\n" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }
 

@@ -6,13 +6,23 @@ import (
 	"encoding/json"
 	"io"
 	"sync"
+	"time"
 )
 
+// Limits know until when accounts are limited, as the machines have told them.
+type Limits interface {
+	Tell(ctx context.Context, account string, until time.Time)
+	// Until returns the zero time if the account is not limited, as far as is known. It answers within two seconds.
+	Until(ctx context.Context, account string) time.Time
+}
+
 // A talk is the conversation with a coven. It writes lines of JSON to its output: before and after a landing, the branch whose turn it asks for or gives
-// back, and at its end the state of the session. The answer to the first one is a line, once it is its turn.
+// back; the account whose limit it asks for or tells; and at its end the state of the session. The answer to a turn is an empty line, once it has come, and that to
+// an account is an answer.
 type talk struct {
 	answers io.WriteCloser
 	turn    func(ctx context.Context, branch string) (release func())
+	limits  Limits
 
 	mu      sync.Mutex
 	output  []byte // its end
@@ -44,14 +54,34 @@ func (t *talk) Write(p []byte) (int, error) {
 // read reads a line.
 func (t *talk) read(line []byte) {
 	var asked struct {
-		Turn *string `json:"turn"`
+		Turn    *string   `json:"turn"`
+		Account string    `json:"account"`
+		Until   time.Time `json:"until"`
 	}
-	if json.Unmarshal(line, &asked) != nil || asked.Turn == nil {
-		return
+	switch {
+	case json.Unmarshal(line, &asked) != nil:
+	case asked.Account != "" && asked.Until.IsZero():
+		go t.answer(asked.Account)
+	case asked.Account != "":
+		go t.limits.Tell(context.Background(), asked.Account, asked.Until)
+	case asked.Turn != nil:
+		t.giveBack()
+		if *asked.Turn != "" {
+			t.take(*asked.Turn)
+		}
 	}
-	t.giveBack()
-	if *asked.Turn != "" {
-		t.take(*asked.Turn)
+}
+
+// An answer says until when an account is limited, if it is.
+type answer struct {
+	Until time.Time `json:"until,omitzero"`
+}
+
+// answer answers until when an account is limited.
+func (t *talk) answer(account string) {
+	line, err := json.Marshal(answer{t.limits.Until(context.Background(), account)})
+	if err == nil {
+		_, _ = t.answers.Write(append(line, '\n')) // without a reader, coven has ended
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/coven-run/coven/distributed/account"
 	"github.com/coven-run/coven/distributed/connect"
 	"github.com/coven-run/coven/distributed/machine"
 	"github.com/coven-run/coven/distributed/session"
@@ -72,6 +73,7 @@ func (w *work) run(ctx context.Context) error {
 	}
 	defer c.Close()
 	m.Turn = func(ctx context.Context, t session.Task, branch string) func() { return turn.Take(ctx, c, t, branch) }
+	m.Limits = &account.Limits{Client: c}
 	drained := make(chan struct{})
 	workers, err := w.start(c, m, plans)
 	if err != nil {
@@ -211,18 +213,25 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 	if err != nil {
 		return nil, err
 	}
-	var all []worker.Worker
+	failed := func(err error) {
+		select {
+		case w.failed <- err:
+		default: // another one has
+		}
+	}
+	accounts := worker.New(c, account.Queue, worker.Options{
+		LocalActivityWorkerOnly: true, StickyScheduleToStartTimeout: account.StickyTime, Identity: m.Name, OnFatalError: failed,
+	})
+	accounts.RegisterWorkflowWithOptions(account.Run, workflow.RegisterOptions{Name: account.Name})
+	if err := accounts.Start(); err != nil {
+		return nil, err
+	}
+	all := []worker.Worker{accounts}
 	add := func(queue string, workflows bool) error {
 		one := worker.New(c, queue, worker.Options{
 			Tuner: places, DisableWorkflowWorker: !workflows, WorkerStopTimeout: w.drain + 2*grace,
 			MaxHeartbeatThrottleInterval: time.Second, DefaultHeartbeatThrottleInterval: time.Second, Identity: m.Name,
-			StickyScheduleToStartTimeout: session.StickyTime,
-			OnFatalError: func(err error) {
-				select {
-				case w.failed <- err:
-				default: // another one has
-				}
-			},
+			StickyScheduleToStartTimeout: session.StickyTime, OnFatalError: failed,
 		})
 		if workflows {
 			one.RegisterWorkflowWithOptions(session.Run, workflow.RegisterOptions{Name: session.Name})
