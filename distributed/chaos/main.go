@@ -107,7 +107,11 @@ func outside(args []string) error {
 	defer stop()
 	cmd := inNamespaces(ctx, "desk", "0", append([]string{"/proc/self/exe", insideArg, "-dir=" + dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if err := cmd.Run(); err != nil {
+	err = cmd.Run()
+	if n := time.Duration(o.Tasks); n > 0 {
+		fmt.Printf("processor time per task, with the origin and the server: %d ms\n", (processor(cmd) / n).Milliseconds())
+	}
+	if err != nil {
 		if cmd.ProcessState != nil && cmd.ProcessState.Exited() {
 			return exited(cmd.ProcessState.ExitCode())
 		}

@@ -192,7 +192,7 @@ func (r *run) numbers(ctx context.Context) error {
 		check(p95 > r.o.Heartbeat+takeoverLimit, "takeovers: %d; median %.1f s, p95 %.1f s, max %.1f s", len(t), t[len(t)/2].took.Seconds(), p95.Seconds(), t[len(t)-1].took.Seconds())
 	}
 	used := r.fleet.used()
-	check(used.worker/n > clientLimit, "processor time per task: coven-worker %d ms, machines in all %d ms", (used.worker / n).Milliseconds(), (used.all / n).Milliseconds())
+	check(used.worker/n > clientLimit, "processor time per task: coven-worker %d ms, machines in all %d ms, desk %d ms", (used.worker / n).Milliseconds(), (used.all / n).Milliseconds(), (r.desk.used / n).Milliseconds())
 	check(r.peak > memoryLimit, "server: %d MB", r.peak>>20)
 	attempts, err := r.landings(ctx)
 	check(false, "landings: %d repeated", attempts-r.landing())
