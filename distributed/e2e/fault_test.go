@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -30,6 +31,32 @@ func TestOtherRemote(t *testing.T) {
 	w.landed("it")
 }
 
+// TestNestedGroups runs a task while only a machine serves a repository that has the same last two parts in its address. It does not get the session.
+func TestNestedGroups(t *testing.T) {
+	w := newWorld(t, adds("it"), files())
+	w.release("it")
+	w.must(os.MkdirAll(filepath.Join(w.root, "git", "b", "acme"), 0o755))
+	w.git(w.root, "clone", "-q", "--bare", w.bare("rev-parse", "--absolute-git-dir"), filepath.Join(w.root, "git", "b", "acme", "shop.git"))
+	wrong := w.newPlace("wrong")
+	w.git(wrong.dir, "remote", "set-url", "origin", fmt.Sprintf("git://127.0.0.1:%d/b/acme/shop.git", w.port))
+	other := wrong.start(filepath.Join(bin, "coven-worker"), "--on", w.server.Address(), "--name", "wrong")
+	other.says(" serves 127.0.0.1/b/acme/shop.git on ")
+	run := w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes")
+	w.eventually("the session waits", func() bool {
+		list := w.desk.coven("worker", "list", "--on", w.server.Address()).wait(0)
+		return tells(list, `p-add-it +new: no machine serves plan-[0-9]+ `)
+	})
+	if list := wrong.coven("worker", "list", "--on", w.server.Address()).wait(0); strings.Contains(list, "p-add-it") {
+		t.Errorf("the other repository has it:\n%s", list)
+	}
+	w.newPlace("right").worker()
+	run.wait(0)
+	w.landed("it")
+	if text := other.out.String(); strings.Contains(text, "p-add-it") {
+		t.Errorf("the machine of the other repository has got it:\n%s", text)
+	}
+}
+
 // TestSameName runs a task on a machine whose remote has the same name, but is another repository.
 func TestSameName(t *testing.T) {
 	w := newWorld(t, adds("it"), files())
@@ -37,6 +64,7 @@ func TestSameName(t *testing.T) {
 	other := filepath.Join(w.root, "other", "acme", "shop.git")
 	w.git(w.root, "init", "-q", "--bare", other)
 	w.git(wrong.dir, "remote", "set-url", "origin", other)
+	w.git(wrong.dir, "config", "coven.repository", "127.0.0.1/acme/shop.git")
 	wrong.worker()
 	w.contains(w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes").wait(3), "no machine has run task p-add-it")
 }

@@ -23,7 +23,7 @@ func TestNames(t *testing.T) {
 		w.release(name)
 	}
 	p := w.newPlace("büro")
-	p.start(filepath.Join(bin, "coven-worker"), "--on", w.server.Address(), "--name", "büro", "--label", "größe").says("serves acme/shop")
+	p.start(filepath.Join(bin, "coven-worker"), "--on", w.server.Address(), "--name", "büro", "--label", "größe").says("serves 127.0.0.1/acme/shop.git")
 	run.wait(0)
 	w.landed(names...)
 }

@@ -49,7 +49,7 @@ func TestRunbook(t *testing.T) {
 	}
 	worker := machine.start("sh", "-c", "exec "+commands[i])
 	commands = slices.Delete(commands, i, i+1)
-	worker.says(" serves acme/shop on .*, 4 at once")
+	worker.says(" serves 127.0.0.1/acme/shop.git on .*, 4 at once")
 	play(w.desk, "coven config set --user run.remote", 0)
 	play(w.desk, "coven config set --user run.on", 0)
 	w.contains(play(w.desk, "coven run -p", 3), "waiting (review)")

@@ -277,7 +277,7 @@ func (p *place) coven(args ...string) *command {
 func (p *place) worker(args ...string) *command {
 	p.Helper()
 	c := p.start(append([]string{filepath.Join(bin, "coven-worker"), "--on", p.server.Address(), "--name", p.name}, args...)...)
-	c.says(" serves acme/shop on ")
+	c.says(" serves 127.0.0.1/acme/shop.git on ")
 	return c
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,7 +24,7 @@ import (
 // A Machine runs sessions of one repository.
 type Machine struct {
 	Name       string
-	Repository string        // OWNER/NAME
+	Repository session.Repository
 	Dir        string        // clone
 	Remote     string        // name of the remote that keeps the sessions
 	Coven      string        // program
@@ -39,7 +40,7 @@ type Machine struct {
 
 // Stretch is the activity of package session.
 func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, error) {
-	if t.Repository != m.Repository { // it has a queue of its own
+	if !slices.Contains(m.Repository.Names(), t.Repository) { // it has a queue of its own
 		return session.Stop{}, fmt.Errorf("this machine does not serve %s", t.Repository)
 	}
 	seat := m.Places.seat(t.Cost)

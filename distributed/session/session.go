@@ -6,6 +6,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -27,9 +28,20 @@ const (
 	Stretch = "Stretch"
 )
 
+// Repository is a repository as the server knows it. All clones of a repository have the same.
+type Repository struct {
+	Name   string // HOST/PATH.git
+	Former string // its name in sessions that earlier versions have begun: OWNER/NAME
+}
+
+// Names returns the names of the repository, the present one first.
+func (r Repository) Names() []string {
+	return slices.Compact([]string{r.Name, cmp.Or(r.Former, r.Name)})
+}
+
 // Task is a task whose session a git remote keeps.
 type Task struct {
-	Repository string        `json:"repository"` // OWNER/NAME
+	Repository string        `json:"repository"` // one of its names
 	Task       string        `json:"task"`
 	Ref        string        `json:"ref"`               // of the session on the remote
 	Plan       int           `json:"plan"`              // version of plans

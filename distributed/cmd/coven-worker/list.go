@@ -29,7 +29,7 @@ func newList(on *string) *cobra.Command {
 		Use: "list", Short: "List the sessions of this repository that machines run, or that wait, and the machines", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
-			name, err := repository(ctx, dir, remote)
+			of, err := repository(ctx, dir, remote)
 			if err != nil {
 				return err
 			}
@@ -38,10 +38,10 @@ func newList(on *string) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			l := &list{client: c, repository: name, queues: map[string][]poller{}}
+			l := &list{client: c, repository: of, queues: map[string][]poller{}}
 			if path, err := findCoven(""); err == nil { // its queues have machines, even without sessions
 				for _, plan := range plansOf(ctx, dir, path) {
-					if _, err := l.pollers(ctx, session.Queue(name, plan, "")); err != nil {
+					if _, err := l.pollers(ctx, session.Queue(of.Name, plan, "")); err != nil {
 						return err
 					}
 				}
@@ -57,7 +57,7 @@ func newList(on *string) *cobra.Command {
 // A list has the sessions and the machines of a repository, as the server knows them.
 type list struct {
 	client     client.Client
-	repository string
+	repository session.Repository
 	queues     map[string][]poller // those that were asked for
 }
 
@@ -94,13 +94,25 @@ func (l *list) pollers(ctx context.Context, queue string) ([]poller, error) {
 
 // served returns the name of a queue in the list: plan-3, or plan-3/LABEL.
 func (l *list) served(queue string) string {
-	return strings.TrimPrefix(session.Readable(queue), "coven/"+l.repository+"/")
+	return l.without(session.Readable(queue), "coven/")
+}
+
+// without returns a name without a prefix and the repository.
+func (l *list) without(name, prefix string) string {
+	for _, repository := range l.repository.Names() {
+		name = strings.TrimPrefix(name, prefix+repository+"/")
+	}
+	return name
 }
 
 // print prints the sessions, and then the machines.
 func (l *list) print(ctx context.Context, out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH %q", session.Name, session.Plain(l.repository+"/"))
+	var of []string
+	for _, name := range l.repository.Names() {
+		of = append(of, fmt.Sprintf("WorkflowId STARTS_WITH %q", session.Plain(name+"/")))
+	}
+	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND (%s)", session.Name, strings.Join(of, " OR "))
 	var page []byte
 	for more := true; more; more = len(page) > 0 {
 		found, err := l.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})
@@ -148,5 +160,5 @@ func (l *list) session(ctx context.Context, one *workflow.WorkflowExecutionInfo)
 	if !slices.ContainsFunc(machines, func(p poller) bool { return time.Since(p.last) < lost }) {
 		state += ": no machine serves " + l.served(queue)
 	}
-	return fmt.Sprintf("%s\t%s\t%s\tsince %s", strings.TrimPrefix(session.Readable(one.Execution.WorkflowId), l.repository+"/"), state, memo["machine"], one.StartTime.AsTime().Local().Format(time.DateTime)), nil
+	return fmt.Sprintf("%s\t%s\t%s\tsince %s", l.without(session.Readable(one.Execution.WorkflowId), ""), state, memo["machine"], one.StartTime.AsTime().Local().Format(time.DateTime)), nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -79,7 +80,7 @@ func (w *work) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Log("%s serves %s on %s, %d at once", m.Name, m.Repository, *w.on, w.jobs)
+	m.Log("%s serves %s on %s, %d at once", m.Name, m.Repository.Name, *w.on, w.jobs)
 	for ctx.Err() == nil {
 		select {
 		case err := <-w.failed:
@@ -143,11 +144,13 @@ func (w *work) machine(ctx context.Context) (*machine.Machine, []int, error) {
 	if m.Coven, err = findCoven(w.coven); err != nil {
 		return nil, nil, err
 	}
+	if m.Repository, err = repository(ctx, m.Dir, w.remote); err != nil {
+		return nil, nil, err
+	}
 	address, err := addressOf(ctx, m.Dir, w.remote)
 	if err != nil {
 		return nil, nil, err
 	}
-	m.Repository = repositoryAt(address)
 	m.Check = func(ctx context.Context) error {
 		now, err := addressOf(ctx, m.Dir, w.remote)
 		if err == nil && now != address {
@@ -244,15 +247,13 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 		}
 		return err
 	}
-	for _, plan := range plans {
-		if err := add(session.Queue(m.Repository, plan, ""), true); err != nil {
-			return all, err
-		}
-		if err := add(session.OwnQueue(m.Repository, plan, m.Name), false); err != nil {
-			return all, err
-		}
-		for _, label := range w.labels {
-			if err := add(session.Queue(m.Repository, plan, label), false); err != nil {
+	for _, name := range m.Repository.Names() {
+		for _, plan := range plans {
+			err := errors.Join(add(session.Queue(name, plan, ""), true), add(session.OwnQueue(name, plan, m.Name), false))
+			for _, label := range w.labels {
+				err = errors.Join(err, add(session.Queue(name, plan, label), false))
+			}
+			if err != nil {
 				return all, err
 			}
 		}
@@ -271,26 +272,6 @@ func findCoven(given string) (string, error) {
 		}
 	}
 	return exec.LookPath("coven")
-}
-
-// repository returns OWNER/NAME of a remote of the clone in dir.
-func repository(ctx context.Context, dir, remote string) (string, error) {
-	address, err := addressOf(ctx, dir, remote)
-	return repositoryAt(address), err
-}
-
-// addressOf returns the address from which the clone in dir fetches a remote.
-func addressOf(ctx context.Context, dir, remote string) (string, error) {
-	if strings.HasPrefix(remote, "-") {
-		return "", usageError{fmt.Errorf("%q is not the name of a remote", remote)}
-	}
-	return output(ctx, dir, "git", "remote", "get-url", remote)
-}
-
-// repositoryAt returns OWNER/NAME of an address: its last two parts. All clones of a repository have the same.
-func repositoryAt(url string) string {
-	parts := strings.FieldsFunc(strings.TrimSuffix(strings.TrimRight(url, "/"), ".git"), func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
-	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }
 
 // logf prints a line with the time.
