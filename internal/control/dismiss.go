@@ -81,7 +81,8 @@ func (c *Controller) Cancel(ctx context.Context, r CancelRequest) (Dismissal, er
 	if err != nil {
 		return Dismissal{}, err
 	}
-	return c.dismiss(ctx, v, event.SessionCancelled, "cancelled by "+c.Project.Env.User(), r.Ignored)
+	end, why := handover.EndOf(v, session.Cancelled, "cancelled by "+c.Project.Env.User())
+	return c.dismiss(ctx, v, end, why, r.Ignored)
 }
 
 // dismissRefusal returns why a session cannot be rejected or cancelled. A dismissal that

@@ -132,16 +132,14 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	return outcome, nil
 }
 
-// ends are the reasons of sessions that have ended on another machine, by their status.
-var ends = map[event.Status]string{session.Completed: "nothing changed", session.Failed: "rejected on another machine", session.Cancelled: "cancelled on another machine"}
-
 // endHere ends a session with the status that it has on another machine. Without a status, it returns ended.
 func (c *Controller) endHere(ctx context.Context, task string, status event.Status, ended error) error {
 	v, err := c.Project.Find(ctx, task)
-	if err != nil || ends[status] == "" {
+	end, why := handover.EndOf(v, status, "")
+	if err != nil || why == "" {
 		return errors.Join(err, ended)
 	}
-	_, err = c.dismiss(ctx, v, event.Type("session."+status), ends[status], IgnoredFiles{Store: true})
+	_, err = c.dismiss(ctx, v, end, why, IgnoredFiles{Store: true})
 	return err
 }
 
@@ -179,7 +177,7 @@ func (c *Controller) unattended(ctx context.Context, today budget.Day) (all []Re
 
 // recall stops a session that workers run, and brings it here.
 func (c *Controller) recall(ctx context.Context, v session.View) (session.View, error) {
-	if c.Fleet == nil || v.Info.Remote == "" || !v.Live() {
+	if c.Fleet == nil || v.Info.Remote == "" || !v.Live() || v.Away != nil && !v.Elsewhere() {
 		return v, nil
 	}
 	if err := c.Fleet.Recall(ctx, v.Task, v.Info.Remote); errors.Is(err, ErrInterrupted) {
@@ -187,7 +185,7 @@ func (c *Controller) recall(ctx context.Context, v session.View) (session.View, 
 	} else if err != nil { // a machine that still runs it is excluded by its remote
 		c.notify(Notice{Task: v.Task, Text: "warning: " + err.Error(), Next: exit.Next(err)})
 	}
-	if err := handover.Take(ctx, c.Project, v.Info.Remote, v.Task, true); err != nil {
+	if err := handover.Take(ctx, c.Project, v.Info.Remote, v.Task, true); err != nil && !errors.As(err, new(*handover.EndedError)) {
 		return v, err
 	}
 	return c.Project.Find(ctx, v.Task)

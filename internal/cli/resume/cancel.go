@@ -25,6 +25,9 @@ task is open again.`,
 		ValidArgsFunction: a.CompleteTasks(cli.UnderWay),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.WithController(cmd.Context(), func(c *control.Controller) error {
+				if c.Fleet != nil {
+					a.Mirror(cmd.Context(), c.Project) // workers may run another session of the task
+				}
 				return cancel(cmd.Context(), a, c, control.CancelRequest{Task: args[0], Ignored: ignored})
 			})
 		},

@@ -32,6 +32,11 @@ func (o *resumeOptions) forWorker(ctx context.Context, c *control.Controller) er
 	stop := o.app.Watch(c, false, terminal.TaskLines)
 	landed := (*handover.LandedError)(nil)
 	err := o.take(ctx, c, task)
+	if errors.As(err, new(*handover.EndedError)) { // another session may have begun since
+		if _, err = c.Cancel(ctx, control.CancelRequest{Task: task, Ignored: control.IgnoredFiles{Store: true}}); err == nil {
+			err = o.take(ctx, c, task)
+		}
+	}
 	if brought := err == nil; brought || errors.As(err, &landed) { // one that has landed completes
 		_, err = c.Resume(ctx, control.ResumeRequest{Task: task, Brought: brought})
 	}

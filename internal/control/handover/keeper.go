@@ -58,7 +58,7 @@ type Keeper struct {
 	bare   bool       // snapshots stay on this machine
 	asked  bool       // whether the filters are known
 	lost   error      // a *TakenError; nothing is pushed any more
-	landed bool       // nothing is pushed any more
+	over   bool       // the session is over on the remote; nothing is pushed any more
 }
 
 // answerPause is the time between two looks for an answer to a question that an agent has asked.
@@ -142,14 +142,20 @@ func (k *Keeper) isOver(ctx context.Context) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.landed = true
+	k.over = true
 	return true
 }
 
 // Claim excludes other machines from a session that is to end here. The error is a *TakenError if another machine has the session. If the remote does not answer, the
-// session can end here all the same. Claim does nothing without a Keeper, or if the session is over on the remote.
+// session can end here all the same. If the session is over on the remote, nothing is pushed any more. Claim does nothing without a Keeper.
 func (k *Keeper) Claim(ctx context.Context, v session.View) error {
-	if k == nil || v.Away != nil {
+	if k == nil {
+		return nil
+	}
+	if v.Away != nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.over = !v.Elsewhere()
 		return nil
 	}
 	known, err := live.Known(ctx, k.Repo, k.Task)
@@ -180,7 +186,7 @@ func (k *Keeper) Push(ctx context.Context) error {
 func (k *Keeper) push(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lost != nil || k.landed {
+	if k.lost != nil || k.over {
 		return k.lost
 	}
 	s, err := k.state(ctx)
@@ -373,7 +379,7 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 		err = live.Land(ctx, k.Repo, k.Remote, live.Landing{Task: k.Task, Tip: s.Tip, Branch: up.Branch, Old: old, New: commit})
 	}
 	if err == nil {
-		k.landed = true
+		k.over = true
 		return false, live.Know(ctx, k.Repo, k.Task, "")
 	}
 	lost := (*remote.MovedError)(nil)
@@ -383,7 +389,7 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 	if now, fetchErr := remote.FetchUpstream(ctx, k.Repo, target, live.Timeout); fetchErr != nil {
 		return false, k.Wait(k.Hide(fetchErr.Error()))
 	} else if in, err := remote.Contains(ctx, k.Repo, now.Tip, commit); err != nil || in {
-		k.landed = in // the answer was lost
+		k.over = in // the answer was lost
 		return false, err
 	}
 	if lost.Ref == live.Ref(k.Task) {
@@ -418,6 +424,9 @@ func (k *Keeper) End(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known, err := live.Known(ctx, k.Repo, k.Task)
+	if err == nil && k.over {
+		return live.Know(ctx, k.Repo, k.Task, "")
+	}
 	if err != nil || known == "" || k.lost != nil {
 		return err
 	}

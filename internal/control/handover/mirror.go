@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/coven-run/coven/internal/control/consent"
+	"github.com/coven-run/coven/internal/event"
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
@@ -147,7 +149,39 @@ func (m *mirror) write(ctx context.Context, p *project.Project) error {
 func (m *mirror) end(ctx context.Context, p *project.Project, name string) error {
 	commit, err := landedAs(ctx, p, name, m.view)
 	m.state = &away.State{Landed: commit}
-	return err
+	if at := m.view.Away; err != nil || commit != "" {
+		return err
+	} else if at != nil && at.Tip == "" {
+		m.state.Status, m.state.Why = at.Status, at.Why
+	} else if v, ok := endOf(ctx, p, name, m.view); ok {
+		m.state.Status, m.state.Why = string(v.Status), v.Detail
+	}
+	return nil
+}
+
+// endOf returns the view of a session that ended without landing, from the archives of its remote. ok is false if they have none. The first end counts: other machines
+// end their copies later.
+func endOf(ctx context.Context, p *project.Project, name string, here session.View) (end session.View, ok bool) {
+	states, _ := live.Archived(ctx, p.Repo, name, here.ID, here.Updated.Add(-archiveSkew), p.Env.Now().Add(archiveSkew)) // without them, the end has no reason
+	for _, s := range states {
+		v, err := viewOf(s, live.Ref(here.Task))
+		if err == nil && !v.Unfinished() && (!ok || v.Updated.Before(end.Updated)) {
+			end, ok = v, true
+		}
+	}
+	return end, ok
+}
+
+// reasons are the reasons of sessions that ended on another machine, by their status.
+var reasons = map[event.Status]string{session.Completed: "nothing changed", session.Failed: "rejected on another machine", session.Cancelled: "cancelled on another machine"}
+
+// EndOf returns the event and the reason with which a session ends here that is over on its remote: those of its end there or, if these are not known, the given ones. A
+// status without a reason gets one. With neither, the reason is empty.
+func EndOf(v session.View, status event.Status, why string) (end event.Type, reason string) {
+	if v.Away != nil && reasons[event.Status(v.Away.Status)] != "" {
+		status, why = event.Status(v.Away.Status), v.Away.Why
+	}
+	return event.Type("session." + status), cmp.Or(why, reasons[status])
 }
 
 // take sets the state and the events of a session that another machine has, unless these are an earlier record of this machine.

@@ -27,6 +27,7 @@ import (
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/checkout"
+	"github.com/coven-run/coven/worktree/claim"
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/live"
@@ -277,6 +278,9 @@ func take(ctx context.Context, p *project.Project, name, task, tip string, here 
 		return err
 	}
 	if here.Live() && here.ID != there.Session {
+		if known, err := live.Known(ctx, p.Repo, task); err != nil || known != "" && here.Info.Remote == name {
+			return cmp.Or(err, over(ctx, p, name, task, here)) // another one has begun since
+		}
 		return exit.Personf("coven cancel "+shellword.Word(task), "task %s has another session here, %s, than on %s", task, here.ID, name)
 	}
 	if err := check(ctx, p, name, v, there); err != nil {
@@ -462,8 +466,20 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 			return err
 		}
 	}
+	if err := claimFor(ctx, p, v); err != nil {
+		return err
+	}
 	failpoint.Point("handover.made")
 	return live.Know(ctx, p.Repo, task, s.Tip)
+}
+
+// claimFor claims the task of a session that was brought here, unless the task has a claim. Its end releases the worktree and the claim.
+func claimFor(ctx context.Context, p *project.Project, v session.View) error {
+	_, err := claim.Acquire(ctx, p.Repo, claim.Claim{Task: v.Task, Holder: holder.Name(), Session: v.ID, Attempt: v.Info.Attempt, Expires: p.Env.Now()}, "")
+	if errors.Is(err, claim.ErrClaimed) {
+		return nil
+	}
+	return err
 }
 
 // recoverLanding finishes or undoes a landing that was interrupted here, of a session whose record another one is to replace.

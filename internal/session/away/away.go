@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/file/regularfile"
+	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
 
@@ -33,6 +35,8 @@ type State struct {
 	Remote  string `json:"remote,omitempty"`  // origin
 	Landed  string `json:"landed,omitempty"`  // commit with which the task has landed; empty if it has not
 	Partial bool   `json:"partial,omitempty"` // the events here may not be those of Tip yet
+	Status  string `json:"status,omitempty"`  // with which it ended without landing: failed, cancelled or completed; empty if the remote has no record of the end
+	Why     string `json:"why,omitempty"`     // it ended so
 }
 
 // An Error means that a session cannot be written, because another machine has it.
@@ -71,7 +75,7 @@ func (s State) Text(detail string) string {
 	case s.Landed != "":
 		return fmt.Sprintf("another machine has landed it as %.12s", s.Landed)
 	}
-	return "it ended on another machine, without landing"
+	return strings.TrimSuffix("it ended on another machine, without landing: "+oneline.Of(s.Why), ": ")
 }
 
 // Next returns the command that ends a session here that is over on its remote.
