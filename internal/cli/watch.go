@@ -50,9 +50,14 @@ func (a *App) Controller(ctx context.Context) (*control.Controller, error) {
 func (a *App) ControllerOf(p *project.Project) (*control.Controller, error) {
 	c, err := control.New(p)
 	if err == nil {
-		c.Fleet = fleet.On(p.Config.Run.On, p.Repo.Checkout, a.Self)
+		c.Fleet = a.Fleet(p)
 	}
 	return c, err
+}
+
+// Fleet returns the workers of the user's configuration, or nil.
+func (a *App) Fleet(p *project.Project) *fleet.Fleet {
+	return fleet.On(p.Config.Run.On, p.Repo.Checkout, a.Self)
 }
 
 // Watch shows the sessions of c on the terminal until stop is called.

@@ -42,6 +42,9 @@ type View struct {
 	tokensBefore map[string]int64 // tokens of continued runs before they continued
 }
 
+// WaitsForWorker reports whether a session waits for a worker on another machine.
+func (v View) WaitsForWorker() bool { return v.Status == Waiting && v.Reason == event.WaitWorker }
+
 // WaitsForHost reports whether the session waits for the host of its pull request.
 func (v View) WaitsForHost() bool {
 	return v.Status == Waiting && (v.Reason == event.WaitCI || v.Reason == event.WaitMerge) && v.Pull != nil

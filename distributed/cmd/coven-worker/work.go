@@ -251,7 +251,7 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 		for _, plan := range plans {
 			err := errors.Join(add(session.Queue(name, plan, ""), true), add(session.OwnQueue(name, plan, m.Name), false))
 			for _, label := range w.labels {
-				err = errors.Join(err, add(session.Queue(name, plan, label), false))
+				err = errors.Join(err, add(session.Queue(name, plan, label), true)) // no workflow is there, but the list shows the machine while its places are taken
 			}
 			if err != nil {
 				return all, err

@@ -48,6 +48,7 @@ output of a pipe has full ids, and --json prints the sessions only.`,
 			if err != nil {
 				return err
 			}
+			a.Fleet(p).Explain(cmd.Context(), o.Sessions)
 			return a.PrintOverview(o, all)
 		}),
 	}
@@ -92,6 +93,7 @@ func printJSON(ctx context.Context, a *cli.App, p *project.Project, all bool) er
 	for _, l := range lost {
 		views = append(views, l.View())
 	}
+	a.Fleet(p).Explain(ctx, views)
 	for i := range views {
 		views[i] = control.Shown(views[i])
 	}

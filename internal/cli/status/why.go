@@ -11,6 +11,7 @@ import (
 	"github.com/coven-run/coven/internal/control"
 	"github.com/coven-run/coven/internal/control/collisions"
 	"github.com/coven-run/coven/internal/project"
+	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
@@ -34,6 +35,12 @@ coven need not be running.`,
 			}
 			if err != nil {
 				return err
+			}
+			if v, err := p.Finder.OfTask(r.Task); err == nil {
+				waiting := []session.View{v}
+				if a.Fleet(p).Explain(cmd.Context(), waiting); waiting[0].Detail != v.Detail {
+					r.Reason, r.Next = control.DetailOf(waiting[0]), control.NextOf(waiting[0])
+				}
 			}
 			if asJSON {
 				return a.PrintJSON(r)

@@ -201,7 +201,7 @@ func TakeBack(ctx context.Context, p *project.Project, name, task string) error 
 // changed returns an error if a session still waits for a machine.
 func changed(p *project.Project, name, task string) error {
 	v, err := p.Finder.OfTask(task)
-	if err == nil && v.Status == session.Waiting && v.Reason == event.WaitWorker {
+	if err == nil && v.WaitsForWorker() {
 		err = exit.Personf("coven resume "+shellword.Word(task), "no machine has run task %s: it was recalled, or %s is another repository there", task, name)
 	}
 	return err
