@@ -62,3 +62,21 @@ func TestDeskGone(t *testing.T) {
 		t.Errorf("the session has begun %d times:\n%s", n, one.out)
 	}
 }
+
+// TestResumeOn runs a task with --on only once. coven resume --on shows it again, and lets the workers run what follows.
+func TestResumeOn(t *testing.T) {
+	w := newWorld(t, adds("it"), files())
+	on := w.server.Address()
+	first := w.newPlace("first") // without run.on
+	run := first.coven("run", "-p", "Add it", "--grimoire", "asked", "--yes", "--on", on)
+	w.eventually("the server has the session", func() bool { return strings.Contains(first.coven("worker", "list", "--on", on).wait(0), "p-add-it") })
+	w.contains(first.coven("status").wait(0), "coven resume p-add-it --on "+on)
+	run.signal(syscall.SIGINT)
+	w.contains(run.wait(130), "next: coven resume p-add-it --on "+on)
+	w.newPlace("one").worker()
+	w.held("it")
+	again := first.coven("resume", "p-add-it", "--on", on)
+	w.eventually("coven waits for the session", func() bool { return len(first.desks()) == 1 })
+	w.release("it")
+	w.contains(again.wait(3), "waiting (review)")
+}

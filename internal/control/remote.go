@@ -85,7 +85,7 @@ func (c *Controller) forFleet(ctx context.Context, s *session.Session, task stri
 // send hands a session to the workers, and returns its outcome when it rests or is over. After an interrupt, the workers go on.
 func (c *Controller) send(ctx context.Context, s *session.Session, item project.Item, plan *grimoires.Plan, info event.Session, err error) (Outcome, error) {
 	if err == nil {
-		err = s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: event.WaitWorker, Detail: "the workers on " + c.Fleet.On + " run it"})
+		err = s.Append(event.Event{Type: event.SessionWaiting}, event.Waiting{Reason: event.WaitWorker, Detail: "the workers on " + c.Fleet.On + " run it", Next: c.Fleet.Resume(item.Task.ID)})
 	}
 	if err == nil {
 		err = c.keeper(s, item.Task.ID, info).Push(ctx)

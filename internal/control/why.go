@@ -161,7 +161,7 @@ func anew(ctx context.Context, p *project.Project, v session.View, r Reason) (Re
 func atWork(p *project.Project, v session.View) string {
 	now := p.Env.Now()
 	if v.Elsewhere() {
-		return fmt.Sprintf("at work %s: after %s (%s ago)", v.Away.Text(""), v.At(), age(now, v.Updated))
+		return fmt.Sprintf("at work %s: after %s (%s ago)", v.Away.Text(""), cmp.Or(v.At(), "its start"), age(now, v.Updated))
 	}
 	if v.Parked != nil {
 		return fmt.Sprintf("%s (pid %s for %s)", terminal.Limit(*v.Parked, now), holder.PidOf(v.Holder), age(now, v.Since))

@@ -2,8 +2,10 @@
 package resume
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +29,7 @@ type resumeOptions struct {
 	atOnce int
 
 	remote   string
+	on       string
 	takeOver bool
 	yes      bool
 
@@ -46,7 +49,7 @@ func NewResume(a *cli.App) *cobra.Command {
 		Long: `Resume the sessions of tasks, several at once (-j). Completed steps do not run again,
 an interrupted agent continues its conversation, and a step that blocked the task
 runs again. Without TASK: resume every session that was interrupted, reached a rate
-limit, or waited for the checkout. With run.on, it also hands all sessions of run.remote
+limit, or waited for the checkout. With --on or run.on, it also hands all sessions of run.remote
 that need no answer to the workers again, for example after the server has lost its
 state. On a terminal, coven asks about each change that
 becomes ready, as coven run does.
@@ -72,6 +75,7 @@ about the earlier work. It stays the provider of the task.`,
 	cmd.Flags().StringVar(&o.budget, "budget", "", "add `KEY=+AMOUNT` to the budget: usd, tokens, turns, wall")
 	cmd.Flags().IntVarP(&o.atOnce, "jobs", "j", 0, "resume `N` tasks at once (default: the setting run.max_tasks, 3)")
 	cmd.Flags().StringVar(&o.remote, "remote", "", "bring the session here that this git `REMOTE` keeps, if another machine has continued it")
+	cmd.Flags().StringVar(&o.on, "on", "", "let the workers on the server `HOST:PORT` run the sessions that a remote keeps (default: the setting run.on)")
 	cmd.Flags().BoolVar(&o.takeOver, "take-over", false, "with --remote: also if another machine seems to run the session, because that machine is gone")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --remote: do not ask whether the remote may keep sessions")
 	cmd.Flags().BoolVar(&o.worker, "worker", false, "with --remote, for coven-worker: take the session over in any case, leave the tracker alone, and print the state as JSON")
@@ -86,7 +90,7 @@ func (o *resumeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.app.Controller(ctx)
+	c, err := o.controller(ctx)
 	if err != nil {
 		return err
 	}
@@ -130,6 +134,19 @@ func (o *resumeOptions) run(ctx context.Context) error {
 		return o.app.Printf("nothing to resume\n  next: coven status\n")
 	}
 	return exit.Status(code)
+}
+
+// controller returns the Controller, whose sessions the workers of --on run.
+func (o *resumeOptions) controller(ctx context.Context) (*control.Controller, error) {
+	if _, _, err := net.SplitHostPort(o.on); o.on != "" && err != nil {
+		return nil, exit.Usagef("coven resume --on 127.0.0.1:7233", "--on: %q is not HOST:PORT", o.on)
+	}
+	p, err := o.app.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Config.Run.On = cmp.Or(o.on, p.Config.Run.On)
+	return o.app.ControllerOf(p)
 }
 
 // bring brings the sessions of the tasks here that a remote keeps.

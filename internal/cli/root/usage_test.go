@@ -69,6 +69,7 @@ var flagCases = map[string]flagCase{
 	"coven run --remote":                  {absurd: []string{"nope"}, code: exit.Usage},
 	"coven status --remote":               {absurd: []string{"nope"}, code: exit.Person},
 	"coven resume --remote":               {args: []string{"t"}, absurd: []string{"nope"}, code: exit.Usage},
+	"coven resume --on":                   {absurd: []string{"nope"}, code: exit.Usage},
 	"coven run --on":                      {absurd: []string{"nope"}, code: exit.Usage}, // without a remote
 	"coven run --base":                    {absurd: []string{"nope"}, code: exit.Usage},
 	"coven run --budget":                  {absurd: []string{"lots", "usd=x", "usd=-1"}, code: exit.Usage},

@@ -20,6 +20,11 @@ type listed struct {
 	Served bool   `json:"served"` // by a machine
 }
 
+// Resume returns the command that shows the session of a task again while workers run it.
+func (f *Fleet) Resume(task string) string {
+	return "coven resume " + shellword.Word(task) + " --on " + shellword.Word(f.On)
+}
+
 // Explain sets the reason and the next command of those sessions that wait for workers although no machine can run them, as far as the server tells. A nil Fleet does
 // nothing, and Explain does not ask the server if no session waits for workers.
 func (f *Fleet) Explain(ctx context.Context, all []session.View) {
