@@ -7,6 +7,7 @@ package session
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/url"
@@ -52,9 +53,12 @@ type Task struct {
 }
 
 // ID returns the ID of the workflow of a task.
-func (t Task) ID() string { return Plain(t.Repository + "/" + t.Task) }
+func (t Task) ID() string { return Plain(t.Repository) + "/" + Plain(t.Task) }
 
-// Plain returns a name in ASCII: others cannot be in the headers of requests, which the IDs of workflows and the names of queues are.
+// maxPlain limits the length of a Plain name. The server refuses IDs and queues, which have two of them, of more than 1000 characters.
+const maxPlain = 400
+
+// Plain returns a name in ASCII: others cannot be in the headers of requests, which the IDs of workflows and the names of queues are. A long one is cut, and its hash added.
 func Plain(name string) string {
 	var plain strings.Builder
 	for _, c := range []byte(name) {
@@ -63,6 +67,9 @@ func Plain(name string) string {
 		} else {
 			plain.WriteByte(c)
 		}
+	}
+	if plain.Len() > maxPlain {
+		return fmt.Sprintf("%.*s~%.8x", maxPlain/2, plain.String(), sha256.Sum256([]byte(name)))
 	}
 	return plain.String()
 }
@@ -79,11 +86,11 @@ func Readable(plain string) string {
 // Queue returns the task queue of the machines that can run sessions of a repository whose plans have a version. Those with a label have a
 // queue of their own.
 func Queue(repository string, plan int, label string) string {
-	name := "coven/" + repository + "/plan-" + strconv.Itoa(plan)
+	name := "coven/" + Plain(repository) + "/plan-" + strconv.Itoa(plan)
 	if label != "" {
-		name += "/" + label
+		name += "/" + Plain(label)
 	}
-	return Plain(name)
+	return name
 }
 
 // OwnQueue returns the task queue of one machine.

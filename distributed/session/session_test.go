@@ -249,6 +249,14 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is %q", id, got)
 		}
 	}
+	long := strings.Repeat("größe ", 50)
+	for _, label := range []string{long + "x", long + "y"} {
+		one := session.Queue(long, 3, label)
+		if seen[one] || len(one) > 1000 {
+			t.Errorf("the queue of %q is %q", label, one)
+		}
+		seen[one] = true
+	}
 	if got := session.Readable(session.Plain("a\x1bb")); got != "a%1Bb" {
 		t.Errorf("got %q", got)
 	}

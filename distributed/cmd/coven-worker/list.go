@@ -148,7 +148,7 @@ func (l *list) read(ctx context.Context) (listing, error) {
 	all := listing{Sessions: []listed{}, Machines: []listedMachine{}}
 	var of []string
 	for _, name := range l.repository.Names() {
-		of = append(of, fmt.Sprintf("WorkflowId STARTS_WITH %q", session.Plain(name+"/")))
+		of = append(of, fmt.Sprintf("WorkflowId STARTS_WITH %q", session.Plain(name)+"/"))
 	}
 	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND (%s)", session.Name, strings.Join(of, " OR "))
 	var page []byte
@@ -185,7 +185,7 @@ func (l *list) session(ctx context.Context, one *workflow.WorkflowExecutionInfo)
 	}
 	queue := one.GetTaskQueue()
 	if needs := memo["needs"]; needs != "" {
-		queue += session.Plain("/" + needs)
+		queue += "/" + session.Plain(needs)
 	}
 	machines, err := l.pollers(ctx, queue)
 	return listed{

@@ -43,7 +43,7 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("%s is working on task %s: its last step ended %s ago; if that machine is gone, take the task over", e.Machine, e.Task, e.Now.Sub(e.Updated).Round(time.Second))
+	return fmt.Sprintf("%s is working on task %s: its last step ended %s ago; if that machine is gone, take the task over", e.Machine, e.Task, max(0, e.Now.Sub(e.Updated)).Round(time.Second)) // the clock there may be fast
 }
 
 // CommandExit returns exit.Person.
