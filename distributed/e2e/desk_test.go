@@ -1,28 +1,13 @@
 package e2e_test
 
 import (
-	"bytes"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
 
 // desks returns the processes that connect the covens of a place to the server.
-func (p *place) desks() (all []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, file := range files {
-		text, _ := os.ReadFile(file)
-		env, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
-		if bytes.Contains(text, []byte("coven-worker\x00desk\x00")) && bytes.Contains(env, []byte("HOME="+filepath.Join(p.root, p.name)+"/")) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			all = append(all, pid)
-		}
-	}
-	return all
-}
+func (p *place) desks() []int { return p.processes("coven-worker\x00desk\x00") }
 
 // TestDeskGone ends covens that wait for a session: with its connection, by a signal, by Ctrl-C. The session goes on, and the next coven waits for it.
 func TestDeskGone(t *testing.T) {

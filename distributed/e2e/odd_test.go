@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,13 +33,13 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// covens returns the processes of coven that a machine's worker has started.
-func (p *place) covens() (all []int) {
+// processes returns the processes of a place whose command lines contain a text.
+func (p *place) processes(text string) (all []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		text, _ := os.ReadFile(file)
+		line, _ := os.ReadFile(file)
 		env, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
-		if bytes.Contains(text, []byte("\x00resume\x00--remote\x00")) && bytes.Contains(env, []byte("HOME="+filepath.Join(p.root, p.name)+"/")) {
+		if bytes.Contains(line, []byte(text)) && bytes.Contains(env, []byte("HOME="+filepath.Join(p.root, p.name)+"/")) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
 			all = append(all, pid)
 		}
@@ -56,7 +57,7 @@ func TestProgramGone(t *testing.T) {
 	run := w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes")
 	w.held("it")
 	w.must(os.Remove(own))
-	for _, pid := range one.covens() {
+	for _, pid := range one.processes("\x00resume\x00--remote\x00") {
 		w.must(syscall.Kill(pid, syscall.SIGTERM))
 	}
 	worker.says("p-add-it: interrupted")
@@ -112,4 +113,34 @@ func TestClocks(t *testing.T) {
 	w.desk.coven("approve", "p-add-it").wait(0)
 	w.landed("it")
 	w.contains(w.desk.coven("status").wait(0), "landed")
+}
+
+// TestTermInPush sends SIGTERM to all processes of a machine, as systemd does, while one of them pushes the end of a step, and the origin has not answered. Another machine
+// lands the task.
+func TestTermInPush(t *testing.T) {
+	w := newWorld(t, adds("it"), files())
+	one := w.newPlace("one")
+	worker := one.worker()
+	run := w.desk.coven("run", "-p", "Add it", "--grimoire", "plain", "--yes")
+	w.held("it")
+	hold, reached := filepath.Join(w.root, "hold"), filepath.Join(w.root, "reached")
+	w.must(syscall.Mkfifo(hold, 0o600))
+	hook := filepath.Join(w.root, "git", "acme", "shop.git", "hooks", "pre-receive")
+	w.must(os.WriteFile(hook, []byte("#!/bin/sh\n[ ! -p "+hold+" ] || { : > "+reached+"; cat "+hold+"; }\n"), 0o700))
+	w.release("it")
+	w.eventually("a push has begun", func() bool {
+		_, err := os.Stat(reached)
+		return err == nil
+	})
+	for _, pid := range one.processes("") {
+		_ = syscall.Kill(pid, syscall.SIGTERM) // it may have ended
+	}
+	worker.says("taking nothing new")
+	f, err := os.OpenFile(hold, os.O_WRONLY, 0)
+	w.must(err)
+	w.must(errors.Join(os.Remove(hold), f.Close()))
+	worker.wait(0)
+	w.newPlace("two").worker()
+	run.wait(0)
+	w.landed("it")
 }

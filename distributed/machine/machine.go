@@ -55,6 +55,9 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 	begun := time.Now()
 	m.Log("%s: begin", t.Task)
 	s, err := m.stretch(ctx, t)
+	if !s.Until.IsZero() {
+		s.Left = time.Until(s.Until)
+	}
 	switch s.Machine = m.Name; {
 	case err != nil:
 		m.Log("%s: %v", t.Task, err)
@@ -99,7 +102,8 @@ func (m *Machine) stretch(ctx context.Context, t session.Task) (session.Stop, er
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = m.Dir, environ(), talk, talk, &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = m.Grace // a program of a task may hold the output open
 	if err := cmd.Start(); err != nil {
-		return session.Stop{}, err
+		m.Log("%s: %v", t.Task, err) // the server gets no paths
+		return session.Stop{}, errors.New("coven does not start")
 	}
 	err = m.wait(ctx, cmd, t.Heartbeat)
 	if ctx.Err() != nil {

@@ -96,6 +96,10 @@ echo '{"status":"waiting","reason":"limit","until":"2030-01-02T03:04:05Z"}'
 exit 5
 `)
 	stop, err := h.run(1)
+	if left := time.Until(stop.Until); stop.Left < left || stop.Left > left+time.Minute {
+		t.Errorf("%s are left, not %s", stop.Left, left)
+	}
+	stop.Left = 0
 	want := session.Stop{Status: "waiting", Reason: "limit", Until: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Machine: "m1"}
 	if err != nil || stop != want {
 		t.Errorf("got %+v, %v", stop, err)

@@ -108,9 +108,11 @@ const checkout = "checkout"
 type Stop struct {
 	Status  string    `json:"status,omitempty"`
 	Reason  string    `json:"reason,omitempty"` // of status waiting
-	Until   time.Time `json:"until,omitzero"`   // before which resuming is useless
+	Until   time.Time `json:"until,omitzero"`   // before which resuming is useless, by the clock of the machine
 	Over    bool      `json:"over,omitempty"`   // whether the remote no longer keeps the session
 	Machine string    `json:"machine,omitempty"`
+
+	Left time.Duration `json:"left,omitempty"` // from the report to Until, which does not depend on clocks; 0 from machines of earlier versions
 }
 
 // Pauses.
@@ -254,9 +256,9 @@ func (r *run) rest(ctx workflow.Context) error {
 	case r.stop.Reason == "remote":
 		pause = awayPause
 	case r.stop.Reason == "limit" && !r.stop.Until.IsZero():
-		pause = max(firstPause, r.stop.Until.Sub(workflow.Now(ctx)))
+		pause = max(firstPause, r.left(ctx))
 	case slices.Contains([]string{"limit", "ci", "merge", "dependency", checkout}, r.stop.Reason):
-		pause = max(lastPause, r.stop.Until.Sub(workflow.Now(ctx)))
+		pause = max(lastPause, r.left(ctx))
 	}
 	r.resting = pause == 0
 	// Without a receiver, a signal stays in the channel until the next stretch, where settle sees it: both can arrive together, and settle first.
@@ -269,6 +271,11 @@ func (r *run) rest(ctx workflow.Context) error {
 	}
 	r.resting = false
 	return err
+}
+
+// left returns the time until a session can continue.
+func (r *run) left(ctx workflow.Context) time.Duration {
+	return cmp.Or(r.stop.Left, r.stop.Until.Sub(workflow.Now(ctx)))
 }
 
 // show sets the memo, which lists of sessions show. machine runs the session, ran it last, or could not run coven.

@@ -261,3 +261,16 @@ func TestNames(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// The clock of a machine is an hour slow or fast. The session waits as long as its limit lasts.
+func TestLimitOnAnotherClock(t *testing.T) {
+	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
+		s := newStory(t)
+		began := s.Now()
+		s.ends = []end{{stop: session.Stop{Status: "waiting", Reason: "limit", Until: began.Add(wrong + 5*time.Minute), Left: 5 * time.Minute, Machine: "m1"}}}
+		s.play(t)
+		if waited := s.Now().Sub(began).Round(time.Minute); waited != 5*time.Minute {
+			t.Errorf("with a clock that is wrong by %s, it waited %s", wrong, waited)
+		}
+	}
+}
