@@ -74,3 +74,29 @@ func TestCancelLate(t *testing.T) {
 	second.coven("resume").wait(0)
 	w.contains(second.coven("status").wait(0), "landed")
 }
+
+// TestCancelWatched cancels a session at another desk while a machine runs it and the first desk waits for it. Then the first desk can end it and run the task again.
+func TestCancelWatched(t *testing.T) {
+	w := newWorld(t, adds("it"), rejectable())
+	w.newPlace("one").worker()
+	run := w.desk.coven("run", "t-1", "--yes")
+	w.held("it")
+	second := w.newPlace("second")
+	second.coven("config", "set", "--user", "run.on", w.server.Address()).wait(0)
+	watch := second.coven("resume", "t-1", "--remote", "origin", "--yes", "--take-over")
+	w.eventually("the second desk has the session", func() bool { return tells(second.coven("status").wait(0), "t-1 +(running|waiting)") })
+	second.coven("cancel", "t-1").wait(0)
+	<-run.ended
+	<-watch.ended
+	w.contains(second.coven("why", "t-1").wait(0), "cancelled: by ann", "next: coven run t-1")
+	if why := w.desk.coven("why", "t-1").wait(0); strings.Contains(why, "on another machine") { // the first desk has looked before the second one ended it
+		w.contains(why, "it ended on another machine, without landing: cancelled by ann")
+		w.desk.coven("cancel", "t-1").wait(0)
+	}
+	w.contains(w.desk.coven("why", "t-1").wait(0), "cancelled: by ann", "next: coven run t-1")
+	w.contains(w.desk.coven("task", "show", "t-1").wait(0), "open")
+	w.release("it")
+	w.desk.coven("run", "t-1", "--yes").wait(3)
+	w.desk.coven("approve", "t-1").wait(0)
+	w.landed("it")
+}
