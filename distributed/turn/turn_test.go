@@ -52,7 +52,7 @@ func (l *line) ask(task string, lands time.Duration) {
 				if lands > 0 {
 					l.RegisterDelayedCallback(func() { l.SignalWorkflow("leave", task) }, lands)
 				}
-				for at := time.Second; at < lands; at += time.Second { // it holds its turn
+				for at := turn.Grip / 3; at < lands; at += turn.Grip / 3 { // it holds its turn
 					l.RegisterDelayedCallback(func() {
 						l.UpdateWorkflow("ask", "", &testsuite.TestUpdateCallback{OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(any, error) {}}, task)
 					}, at)
