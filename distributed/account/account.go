@@ -18,7 +18,7 @@ const (
 	ask     = "ask"     // update: returns how long the limit still lasts
 )
 
-// A Limit is what a machine knows about the end of a limit. The earlier one of both times counts: its clock may be wrong, and the signal may be received late.
+// A Limit is the end of a limit, as far as a machine knows it. The earlier one of both times counts: its clock may be wrong, and the signal may be received late.
 type Limit struct {
 	Until time.Time     `json:"until"` // by the machine's clock
 	Left  time.Duration `json:"left"`  // when it was sent

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -15,15 +14,7 @@ import (
 // Machines know on a real server until when an account is limited. Without the server, or without a machine that decides, no account is.
 func TestServer(t *testing.T) {
 	s := servertest.Use(t)
-	options, err := servertest.Options(s.Environ())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.DialContext(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := s.Dial(t)
 	limits := &account.Limits{Client: c}
 	none := func(name string) {
 		t.Helper()

@@ -48,7 +48,7 @@ func TestDeskGone(t *testing.T) {
 	}
 }
 
-// TestResumeOn runs a task with --on only once. coven resume --on shows it again, and lets the workers run what follows.
+// TestResumeOn runs a task with --on only once. coven resume --on shows it again, and the workers run its next steps.
 func TestResumeOn(t *testing.T) {
 	w := newWorld(t, adds("it"), files())
 	on := w.server.Address()

@@ -7,25 +7,13 @@ import (
 
 	"go.temporal.io/sdk/client"
 
-	"github.com/coven-run/coven/distributed/server/servertest"
 	"github.com/coven-run/coven/distributed/session"
 )
-
-// dial returns a client of the server.
-func (w *world) dial() client.Client {
-	w.Helper()
-	options, err := servertest.Options(w.server.Environ())
-	w.must(err)
-	c, err := client.DialContext(w.Context(), options)
-	w.must(err)
-	w.Cleanup(c.Close)
-	return c
-}
 
 // rename gives a session that no machine has run the name that earlier versions gave it.
 func (w *world) rename(task string) {
 	w.Helper()
-	c, queue := w.dial(), session.Queue("acme/shop", 3, "")
+	c, queue := w.server.Dial(w), session.Queue("acme/shop", 3, "")
 	w.must(c.TerminateWorkflow(w.Context(), "127.0.0.1/acme/shop.git/"+task, "", "it has a new name"))
 	t := session.Task{Repository: "acme/shop", Task: task, Ref: "refs/coven/live/" + task, Plan: 3, Heartbeat: heartbeat}
 	_, err := c.SignalWithStartWorkflow(w.Context(), t.ID(), session.Wake, nil, client.StartWorkflowOptions{ID: t.ID(), TaskQueue: queue, Memo: map[string]any{"status": "new", "needs": ""}}, session.Name, t)

@@ -19,15 +19,7 @@ import (
 // Sessions on a real server land one at a time. Without the server, they land at once.
 func TestServer(t *testing.T) {
 	s := servertest.Use(t)
-	options, err := servertest.Options(s.Environ())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.DialContext(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := s.Dial(t)
 	w := worker.New(c, session.Queue("acme/shop", 3, ""), worker.Options{})
 	w.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: Name})
 	if err := w.Start(); err != nil {

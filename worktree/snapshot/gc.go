@@ -66,9 +66,7 @@ const expireBatch = 100
 // Unreachable objects are not deleted. They may belong to the user, and git gc deletes them
 // when they are old enough.
 func GC(ctx context.Context, r *repo.Repo, expired []Ref) ([]Ref, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
-	l, err := r.Lock(wait, CollectLock, "gc")
-	cancel()
+	l, err := lockCollection(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +102,13 @@ func isWhole(r *repo.Repo) bool {
 	promised, _ := filepath.Glob(filepath.Join(r.GitDir, "objects", "pack", "*.promisor")) // the pattern is right
 	_, err := os.Lstat(filepath.Join(r.GitDir, "objects", "info", "alternates"))
 	return len(promised) == 0 && errors.Is(err, fs.ErrNotExist)
+}
+
+// lockCollection excludes other garbage collections. The error is ErrCollecting if another one works.
+func lockCollection(ctx context.Context, r *repo.Repo) (*lock.Lock, error) {
+	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
+	defer cancel()
+	return r.Lock(wait, CollectLock, "gc")
 }
 
 // expire deletes those of the refs that have not changed.

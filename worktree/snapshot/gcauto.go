@@ -40,9 +40,7 @@ func CollectionDue(r *repo.Repo, now time.Time) bool {
 // BeginCollection reports whether the caller may run the garbage collection of this day. Only one process
 // may, and a killed collection is not repeated that day.
 func BeginCollection(ctx context.Context, r *repo.Repo, now time.Time) (bool, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
-	defer cancel()
-	l, err := r.Lock(wait, CollectLock, "gc")
+	l, err := lockCollection(ctx, r)
 	if err != nil {
 		return false, err
 	}
@@ -89,9 +87,7 @@ func PackDue(r *repo.Repo, now time.Time) bool {
 
 // Pack packs the objects of the repository, if that is due. It deletes none, so that tasks may run.
 func Pack(ctx context.Context, r *repo.Repo, now time.Time) error {
-	wait, cancel := context.WithTimeoutCause(ctx, collectWait, ErrCollecting)
-	l, err := r.Lock(wait, CollectLock, "gc")
-	cancel()
+	l, err := lockCollection(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -128,6 +128,17 @@ func (v variables) LookupEnv(name string) (string, bool) {
 	return "", false
 }
 
+// Dial returns a client of the server. It is closed when the test ends.
+func (s *Server) Dial(t testing.TB) client.Client {
+	t.Helper()
+	c, err := connect(t.Context(), s.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
 // Log is the path of the server's log.
 func (s *Server) Log() string { return s.log }
 
