@@ -181,7 +181,7 @@ func TestPackWhileRunning(t *testing.T) {
 	must(t, CollectAuto(t.Context(), p))
 	more := func() {
 		for range 51 {
-			for _, args := range [][]string{{"commit", "-q", "--allow-empty", "-m", "more"}, {"repack", "-q", "-d"}} {
+			for _, args := range [][]string{{"-c", "maintenance.auto=false", "commit", "-q", "--allow-empty", "-m", "more"}, {"repack", "-q", "-d"}} { // git's own gc would race
 				cmd := exec.CommandContext(t.Context(), "git", args...)
 				cmd.Dir = p.Repo.Root
 				must(t, cmd.Run())
