@@ -63,23 +63,34 @@ func TestLive(t *testing.T) {
 		if _, err := live.Push(t.Context(), one, "origin", "T", s); !errors.As(err, &moved) || moved.Tip != second {
 			t.Errorf("%s: the first machine pushes: %v", format, err)
 		}
-		landing := live.Landing{Task: "T", Tip: first, Branch: "main", Old: targetOf(one, t).Tip, New: tip}
-		landing.New = gitIn(t, one.Root, "commit-tree", "-p", landing.Old, "-m", "late", landing.Old+"^{tree}")
-		if err := live.Land(t.Context(), one, "origin", landing); !errors.As(err, &moved) || moved.Ref != live.Ref("T") {
+		old := targetOf(one, t).Tip
+		late := gitIn(t, one.Root, "commit-tree", "-p", old, "-m", "late", old+"^{tree}")
+		if err := endOf(t, one, "T", "m").Land(t.Context(), one, "T", old, late, s); !errors.As(err, &moved) || moved.Ref != live.Ref("T") {
 			t.Errorf("%s: the first machine lands: %v", format, err)
 		}
-		equal(t, "main", gitIn(t, dir, "rev-parse", "main"), landing.Old)
+		equal(t, "main", gitIn(t, dir, "rev-parse", "main"), old)
 		must(t, live.Drop(t.Context(), two, "origin", "T", second))
 		equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname)"), "refs/heads/main")
 		equal(t, "known", value[string](t)(live.Known(t.Context(), two, "T")), "")
 	}
 }
 
+// endOf looks at the end of a task's session, whose archive is the one of a machine.
+func endOf(t *testing.T, r *repo.Repo, task, machine string) live.End {
+	return value[live.End](t)(live.LookAtEnd(t.Context(), r, "origin", task, archiveOf(machine), "main"))
+}
+
+// archiveOf returns the archive of a machine in April.
+func archiveOf(machine string) string {
+	return live.ArchiveRef(machine, time.Date(2031, 4, 30, 23, 0, 0, 0, time.UTC))
+}
+
 // The push of a landing really contains the fence. A lease on a ref that the push does not move is only compared by the client: that is why the
 // landing deletes the ref.
 func TestLandingPushContainsFence(t *testing.T) {
 	one, _, dir, received := machines(t, "sha1")
-	tip := value[string](t)(live.Push(t.Context(), one, "origin", "T", sessionOf("1\n")))
+	s := sessionOf("1\n")
+	tip := value[string](t)(live.Push(t.Context(), one, "origin", "T", s))
 	old := targetOf(one, t).Tip
 	next := gitIn(t, one.Root, "commit-tree", "-p", old, "-m", "next", old+"^{tree}")
 
@@ -90,10 +101,22 @@ func TestLandingPushContainsFence(t *testing.T) {
 
 	must(t, os.Remove(received))
 	last := gitIn(t, one.Root, "commit-tree", "-p", next, "-m", "last", old+"^{tree}")
-	must(t, live.Land(t.Context(), one, "origin", live.Landing{Task: "T", Tip: tip, Branch: "main", Old: next, New: last}))
+	s.Tip = tip
+	end := endOf(t, one, "T", "m")
+	must(t, end.Land(t.Context(), one, "T", next, last, s))
+	archive := gitIn(t, dir, "rev-parse", archiveOf("m"))
 	zero := strings.Repeat("0", len(tip))
-	equal(t, "the landing", sorted(read(t, received)), sorted(next+" "+last+" refs/heads/main\n"+tip+" "+zero+" "+ref+"\n"))
-	equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname) %(objectname)"), "refs/heads/main "+last)
+	equal(t, "the landing", sorted(read(t, received)), sorted(next+" "+last+" refs/heads/main\n"+tip+" "+zero+" "+ref+"\n"+zero+" "+archive+" "+archiveOf("m")+"\n"))
+	equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname) %(objectname)"), archiveOf("m")+" "+archive+"\nrefs/heads/main "+last)
+
+	must(t, os.Remove(received))
+	if err := endOf(t, one, "T", "m").Land(t.Context(), one, "T", last, next, s); !errors.As(err, new(*remote.MovedError)) {
+		t.Errorf("the landing again: %v", err)
+	}
+	if err := end.Land(t.Context(), one, "T", last, next, s); !errors.As(err, new(*remote.PushError)) {
+		t.Errorf("the landing again, by a machine that has not looked since: %v", err)
+	}
+	equal(t, "the archive", gitIn(t, dir, "rev-parse", archiveOf("m")), archive)
 }
 
 // A remote whose answer to a push is lost has moved its refs or not: MoveRefs says which.
@@ -116,21 +139,25 @@ func TestLostAnswer(t *testing.T) {
 // Sessions that end are in the archive of their machine, with their snapshots, and other machines do not fetch them.
 func TestArchive(t *testing.T) {
 	one, two, dir, _ := machines(t, "sha1")
-	ref := live.ArchiveRef("m 1", time.Date(2031, 4, 2, 0, 0, 0, 0, time.UTC))
+	ref := archiveOf("m 1")
 	equal(t, "ref", strings.HasPrefix(ref, "refs/coven/archive/2031-04/m-1"), true)
 	for _, r := range []*repo.Repo{one, two, one} {
 		s := sessionOf("1\n")
 		s.Session = filepath.Base(r.Root)
 		s.Tip = value[string](t)(live.Push(t.Context(), r, "origin", s.Session, live.State{Session: s.Session, Files: s.Files}))
-		seen := value[live.End](t)(live.LookAtEnd(t.Context(), r, "origin", s.Session, ref, "main"))
-		must(t, seen.CheckBranch(gitIn(t, dir, "rev-parse", "main")))
-		equal(t, "moved", errors.As(seen.CheckBranch(s.Tip), new(*remote.MovedError)), true)
-		must(t, live.Archive(t.Context(), r, "origin", s.Session, seen, s))
-		must(t, live.Archive(t.Context(), r, "origin", s.Session, seen, s)) // after a crash, and although the archive has moved since
-		must(t, live.Drop(t.Context(), r, "origin", s.Session, s.Tip))
+		end := endOf(t, r, s.Session, "m 1")
+		must(t, end.CheckBranch(gitIn(t, dir, "rev-parse", "main")))
+		equal(t, "moved", errors.As(end.CheckBranch(s.Tip), new(*remote.MovedError)), true)
+		other := sessionOf("2\n")
+		other.Session = "other"
+		other.Tip = value[string](t)(live.Push(t.Context(), r, "origin", "other", other))
+		must(t, endOf(t, r, "other", "m 1").Close(t.Context(), r, "other", other))
+		must(t, live.Know(t.Context(), r, "other", ""))
+		must(t, end.Close(t.Context(), r, s.Session, s)) // although the archive has moved since
+		equal(t, "after a crash", errors.As(endOf(t, r, s.Session, "m 1").Close(t.Context(), r, s.Session, s), new(*remote.MovedError)), true)
 	}
 	names := strings.Fields(gitIn(t, dir, "ls-tree", "-r", "--name-only", ref))
-	equal(t, "files", sorted(strings.Join(names, "\n")), sorted(filepath.Base(one.Root)+"/events.jsonl\n"+filepath.Base(two.Root)+"/events.jsonl"))
+	equal(t, "files", sorted(strings.Join(names, "\n")), sorted(filepath.Base(one.Root)+"/events.jsonl\n"+filepath.Base(two.Root)+"/events.jsonl\nother/events.jsonl"))
 	equal(t, "refs", gitIn(t, dir, "for-each-ref", "--format=%(refname)", "refs/coven"), ref)
 }
 
@@ -140,11 +167,17 @@ func TestArchived(t *testing.T) {
 	april := time.Date(2031, 4, 30, 23, 0, 0, 0, time.UTC)
 	ended := func(session, machine, events string) {
 		s := sessionOf(events)
-		s.Session, s.Tip = session, value[string](t)(live.Store(t.Context(), one, "T", sessionOf(events)))
-		must(t, live.Archive(t.Context(), one, "origin", "T", value[live.End](t)(live.LookAtEnd(t.Context(), one, "origin", "T", live.ArchiveRef(machine, april), "")), s))
+		s.Session = session
+		s.Tip = value[string](t)(live.Push(t.Context(), one, "origin", "T", s))
+		must(t, endOf(t, one, "T", machine).Close(t.Context(), one, "T", s))
+		must(t, live.Know(t.Context(), one, "T", ""))
 	}
 	found := func(session string, from, to time.Time) (all string) {
-		for _, s := range value[[]live.State](t)(live.Archived(t.Context(), two, "origin", session, from, to)) {
+		up, archives, err := live.FetchEnds(t.Context(), two, "origin", "refs/remotes/origin/main", from, to)
+		must(t, err)
+		equal(t, "target", gitIn(t, two.Root, "rev-parse", "origin/main"), up.Tip)
+		for s, err := range archives.States(t.Context(), two, session) {
+			must(t, err)
 			all += s.Session + ":" + string(s.Files["events.jsonl"])
 		}
 		return all

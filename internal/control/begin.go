@@ -77,18 +77,21 @@ type startPoint struct {
 
 // startPoint returns where a new session starts. If a remote is to keep it, startPoint waits for that.
 func (c *Controller) startPoint(ctx context.Context, item project.Item, plan *grimoires.Plan, target worktree.Target, o Options) (from startPoint, err error) {
+	tip := "" // of a session of the task that the remote keeps
 	find := func() (err error) {
 		switch from.target = target; {
 		case plan.Grimoire.LandsByPullRequest():
-			from.target, from.stackedOn, err = c.pullTarget(ctx, item, target)
+			if from.target, from.stackedOn, err = c.pullTarget(ctx, item, target); err == nil && o.Remote != "" {
+				tip, err = handover.Tip(ctx, c.Project, o.Remote, item.Task.ID)
+			}
 		case o.Remote != "":
-			from.target, err = workspace.RemoteTarget(ctx, c.Project, target.Branch, o.Remote)
+			from.target, tip, err = workspace.RemoteTarget(ctx, c.Project, target.Branch, o.Remote, item.Task.ID)
 		}
 		if err == nil {
 			from.base, err = baseOf(ctx, c.Project, from.target, o.Base)
 		}
 		if err == nil && o.Remote != "" {
-			err = handover.CheckStart(ctx, c.Project, o.Remote, item.Task.ID, from.target, from.base)
+			err = handover.CheckStart(ctx, c.Project, o.Remote, item.Task.ID, tip, from.target, from.base)
 		}
 		return err
 	}
@@ -141,10 +144,7 @@ func (c *Controller) admit(ctx context.Context, item project.Item, s *session.Se
 	return nil
 }
 
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
+func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 
 // removeLeftover stores the contents of a failed session's worktree and removes it.
 func (c *Controller) removeLeftover(ctx context.Context, item project.Item, prior session.View) error {

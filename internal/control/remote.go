@@ -34,7 +34,7 @@ func (c *Controller) keeper(s *session.Session, task string, info event.Session)
 		return nil
 	}
 	k := &handover.Keeper{
-		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Target: info.Target, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s, Landings: &c.landings,
+		Repo: c.Project.Repo, Remote: info.Remote, Task: task, Base: info.Base, Target: info.Target, Allow: c.Project.Config.Landing.Allow, Hide: c.Project.Hidden, Session: s, Landings: &c.landings, Sends: c.Fleet != nil,
 		Notify: func(text string) { c.notify(Notice{Task: task, Text: "warning: " + oneline.Of(text)}) },
 	}
 	k.Start()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ import (
 	"github.com/coven-run/coven/worktree/remote"
 )
 
-// archiveTries limits the attempts to add a session to an archive while other clones on the machine add theirs.
+// archiveTries limits the attempts to end a session while other clones on the machine add theirs to the same archive.
 const archiveTries = 30
 
 const monthForm = "2006-01"
@@ -33,14 +34,14 @@ type End struct {
 	Mails []Mail // for the session, not fetched
 
 	archive, tip string // ref of the archive, and its commit
-	branch       remote.MovedError
+	live, branch remote.MovedError
 }
 
-// LookAtEnd looks at the refs of a remote: the archive, and the branch on which the session lands, if any.
+// LookAtEnd looks at the refs of a remote: the one of the session, the archive, and the branch on which the session lands, if any.
 func LookAtEnd(ctx context.Context, r *repo.Repo, name, taskID, archiveRef, branch string) (End, error) {
-	e := End{archive: archiveRef, branch: remote.MovedError{Remote: name, Ref: names.HeadsPrefix + branch}}
-	found, err := remote.Refs(ctx, r, name, Timeout, mailRef(taskID, "*"), archiveRef, e.branch.Ref)
-	e.Mails, e.tip, e.branch.Tip = mailsOf(taskID, found), found[archiveRef], found[e.branch.Ref]
+	e := End{archive: archiveRef, live: remote.MovedError{Remote: name, Ref: Ref(taskID)}, branch: remote.MovedError{Remote: name, Ref: names.HeadsPrefix + branch}}
+	found, err := remote.Refs(ctx, r, name, Timeout, e.live.Ref, mailRef(taskID, "*"), archiveRef, e.branch.Ref)
+	e.Mails, e.tip, e.live.Tip, e.branch.Tip = mailsOf(taskID, found), found[archiveRef], found[e.live.Ref], found[e.branch.Ref]
 	return e, err
 }
 
@@ -52,123 +53,151 @@ func (e End) CheckBranch(commit string) error {
 	return &e.branch
 }
 
-// Archive adds the session at a tip, which is over or about to land, to an archive at the remote: a commit whose tree has a
-// directory for each session, and whose last parent is the tip. A tip without a previous one keeps the archive small.
-func Archive(ctx context.Context, r *repo.Repo, name, taskID string, seen End, s State) error {
-	record, err := r.Git().Tree(ctx, s.Tip)
-	for range archiveTries {
-		if err == nil {
-			err = archive(ctx, r, name, taskID, s, record, seen)
-		}
-		moved := (*remote.MovedError)(nil)
-		if !errors.As(err, &moved) {
-			break
-		}
-		seen.tip, err = moved.Tip, nil
-	}
-	if err != nil {
-		return fmt.Errorf("archive the session of %s: %w", taskID, err)
-	}
-	failpoint.Point("live.archived")
-	return nil
+// Land moves the branch from old to commit, and ends the session as Close does, in one push. The error is a *remote.MovedError if a ref has another
+// tip: the branch may contain the landing nevertheless.
+func (e End) Land(ctx context.Context, r *repo.Repo, taskID, old, commit string, s State) error {
+	return e.push(ctx, r, taskID, s, remote.Move{Ref: e.branch.Ref, Old: old, New: commit})
 }
 
-func archive(ctx context.Context, r *repo.Repo, name, taskID string, s State, record string, seen End) error {
-	archiveRef, old := seen.archive, seen.tip
+// Close adds a session that is over to the archive, and deletes its ref, in one push. The error is a *remote.MovedError unless s.Tip is the tip of that ref.
+func (e End) Close(ctx context.Context, r *repo.Repo, taskID string, s State) error {
+	return e.push(ctx, r, taskID, s)
+}
+
+// push moves the refs of moves, the one of the session, and the archive.
+func (e End) push(ctx context.Context, r *repo.Repo, taskID string, s State, moves ...remote.Move) error {
+	if e.live.Tip != s.Tip {
+		return &e.live
+	}
+	moves = append(moves, remote.Move{Ref: e.live.Ref, Old: s.Tip})
+	s.Tip = "" // an archive without the earlier states is small, and the record contains them
+	record, err := Store(ctx, r, taskID, s)
+	if err != nil {
+		return err
+	}
+	failpoint.Point("live.end.before")
+	for range archiveTries {
+		next, err := e.next(ctx, r, taskID, s.Session, record)
+		if err != nil {
+			return fmt.Errorf("archive the session of %s: %w", taskID, err)
+		}
+		err = remote.MoveRefs(ctx, r, e.branch.Remote, Timeout, append(moves, remote.Move{Ref: e.archive, Old: e.tip, New: next})...)
+		moved := (*remote.MovedError)(nil)
+		if !errors.As(err, &moved) || moved.Ref != e.archive {
+			failpoint.Point("live.end.after")
+			return err
+		}
+		e.tip = moved.Tip
+	}
+	return fmt.Errorf("archive the session of %s: %s keeps moving", taskID, e.archive)
+}
+
+// next returns the next commit of the archive. Its tree has a directory for each session, and its last parent is the commit of the record that is added.
+func (e End) next(ctx context.Context, r *repo.Repo, taskID, session, record string) (string, error) {
 	var entries []object.Entry
 	var parents []string
-	if old != "" {
-		if has, err := r.Git().HasCommit(ctx, old); err != nil || !has {
-			if err := remote.Fetch(ctx, r, name, Timeout, archiveRef); err != nil {
-				return err
+	if e.tip != "" {
+		if has, err := r.Git().HasCommit(ctx, e.tip); err != nil || !has {
+			if err := remote.Fetch(ctx, r, e.branch.Remote, Timeout, e.archive); err != nil {
+				return "", err
 			}
 		}
-		tree, err := r.Git().Tree(ctx, old)
+		tree, err := r.Git().Tree(ctx, e.tip)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if entries, err = r.Git().Level(ctx, tree); err != nil {
-			return err
+			return "", err
 		}
-		parents = append(parents, old)
+		parents = append(parents, e.tip)
 	}
-	dir := names.SafeName(s.Session)
+	added, err := r.Git().Tree(ctx, record)
+	if err != nil {
+		return "", err
+	}
+	dir := names.SafeName(session)
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e object.Entry) bool { return e.Path == dir })
-	tree, err := r.Git().MakeTree(ctx, append(entries, object.Entry{Mode: object.ModeTree, Oid: record, Path: dir}))
+	tree, err := r.Git().MakeTree(ctx, append(entries, object.Entry{Mode: object.ModeTree, Oid: added, Path: dir}))
 	if err != nil {
-		return err
+		return "", err
 	}
-	next, err := r.MakeCommit(ctx, tree, "coven: end of session "+s.Session+" of "+taskID, nil, append(parents, s.Tip)...)
-	if err != nil {
-		return err
-	}
-	return remote.MoveRefs(ctx, r, name, Timeout, remote.Move{Ref: archiveRef, Old: old, New: next})
+	return r.MakeCommit(ctx, tree, "coven: end of session "+session+" of "+taskID, nil, append(parents, record)...)
 }
 
-// Archived fetches the archives of a remote from the months between two times, at most a year, and returns the states of a session in them, without their tips. Those that
-// cannot be read are in the error. The refs of these archives stay in this repository, so that the next fetch gets only new sessions; those of other months go.
-func Archived(ctx context.Context, r *repo.Repo, name, session string, from, to time.Time) ([]State, error) {
+// Archives are archives of a remote that this repository has.
+type Archives struct {
+	fetched, others []string // commits: those that the last fetch has brought, and the others
+}
+
+// States returns the states of a session in the archives, without their tips, or why one cannot be read. The archives that have changed last come first.
+func (a Archives) States(ctx context.Context, r *repo.Repo, session string) iter.Seq2[State, error] {
+	return func(yield func(State, error) bool) {
+		for _, tip := range a.fetched {
+			if s, err := archived(ctx, r, tip, session); (err != nil || len(s.Files) > 0) && !yield(s, err) {
+				return
+			}
+		}
+		changed := map[string]time.Time{}
+		for _, tip := range a.others {
+			c, _ := r.Git().Commit(ctx, tip) // what is wrong is in the error below
+			changed[tip] = c.Time
+		}
+		slices.SortStableFunc(a.others, func(one, two string) int { return changed[two].Compare(changed[one]) })
+		for _, tip := range a.others {
+			if s, err := archived(ctx, r, tip, session); (err != nil || len(s.Files) > 0) && !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// FetchEnds fetches the branch that a remote-tracking ref follows, and the archives of its remote from the months between two times, at most a year. The refs of these
+// archives stay in this repository, so that the next fetch gets only new sessions; those of other months go.
+func FetchEnds(ctx context.Context, r *repo.Repo, name, target string, from, to time.Time) (up remote.Upstream, a Archives, err error) {
 	l, err := r.Lock(ctx, "archives-"+names.SafeName(name), "fetch the archives of "+name)
 	if err != nil {
-		return nil, err
+		return up, a, err
 	}
 	defer l.Release()
-	tips, err := fetchArchives(ctx, r, name, from, to)
+	kept, err := r.Git().Refs(ctx, names.FetchedPrefix+name)
 	if err != nil {
-		return nil, fmt.Errorf("fetch the archives of %s: %w", name, err)
+		return up, a, err
 	}
-	var states []State
-	for _, ref := range slices.Sorted(maps.Keys(tips)) {
-		s, problem := archived(ctx, r, tips[ref], session)
-		if err = errors.Join(err, problem); problem == nil && len(s.Files) > 0 {
-			states = append(states, s)
-		}
+	local := func(archive string) string {
+		return names.FetchedPrefix + name + "/" + strings.TrimPrefix(archive, names.ArchivePrefix)
 	}
-	return states, err
-}
-
-// fetchArchives is Archived for all sessions. It returns the tips of the archives, by ref.
-func fetchArchives(ctx context.Context, r *repo.Repo, name string, from, to time.Time) (map[string]string, error) {
-	var months, missing []string
+	here := map[string]string{}
+	for _, k := range kept {
+		here[names.ArchivePrefix+strings.TrimPrefix(k.Name, names.FetchedPrefix+name+"/")] = k.Oid
+	}
+	var months []string
 	for m := firstOf(to); len(months) == 0 || len(months) < 12 && !m.Before(firstOf(from)); m = m.AddDate(0, -1, 0) {
 		months = append(months, names.ArchivePrefix+m.Format(monthForm)+"/*")
 	}
-	tips, err := remote.Refs(ctx, r, name, Timeout, months...)
+	up, tips, err := remote.FetchUpstreamAnd(ctx, r, target, Timeout, here, months...)
 	if err != nil {
-		return nil, err
+		return up, a, err
 	}
-	maps.DeleteFunc(tips, func(ref, _ string) bool { return !strings.HasPrefix(ref, names.ArchivePrefix) }) // git compares only the ends of names
-	for ref, tip := range tips {
-		if has, err := r.Git().HasCommit(ctx, tip); err != nil || !has {
-			missing = append(missing, ref)
+	var edits []ref.Edit
+	for _, of := range slices.Sorted(maps.Keys(tips)) {
+		switch old, tip := here[of], tips[of]; {
+		case old == tip:
+			a.others = append(a.others, tip)
+		case old == "":
+			a.fetched, edits = append(a.fetched, tip), append(edits, ref.Create(local(of), tip))
+		default:
+			a.fetched, edits = append(a.fetched, tip), append(edits, ref.Move(local(of), tip, old))
 		}
 	}
-	if len(missing) > 0 {
-		if err := remote.Fetch(ctx, r, name, Timeout, missing...); err != nil {
-			return nil, err
+	for of, old := range here {
+		if tips[of] == "" {
+			edits = append(edits, ref.Delete(local(of), old))
 		}
-	}
-	kept, err := r.Git().Refs(ctx, names.FetchedPrefix+name)
-	if err != nil {
-		return nil, err
-	}
-	wanted, edits := maps.Clone(tips), []ref.Edit(nil)
-	for _, k := range kept {
-		of := names.ArchivePrefix + strings.TrimPrefix(k.Name, names.FetchedPrefix+name+"/")
-		if tip := tips[of]; tip == "" {
-			edits = append(edits, ref.Delete(k.Name, k.Oid))
-		} else if tip != k.Oid {
-			edits = append(edits, ref.Move(k.Name, tip, k.Oid))
-		}
-		delete(wanted, of)
-	}
-	for of, tip := range wanted {
-		edits = append(edits, ref.Create(names.FetchedPrefix+name+"/"+strings.TrimPrefix(of, names.ArchivePrefix), tip))
 	}
 	if len(edits) == 0 {
-		return tips, nil
+		return up, a, nil
 	}
-	return tips, r.Transact(ctx, r.Git(), "coven: archives", edits...)
+	return up, a, r.Transact(ctx, r.Git(), "coven: archives", edits...)
 }
 
 // firstOf returns the beginning of a month.

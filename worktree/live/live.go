@@ -3,7 +3,7 @@
 // A session is one ref of the remote, refs/coven/live/<task>. Its tip is a commit: the tree contains the files of the session's
 // record; the parents are the previous tip, the last snapshot of the worktree, and the tip of the task's branch, as far as they exist.
 // The ref moves only from the tip that the pushing machine knows. So one push claims the task, stores the record, and excludes the
-// machine that moved the ref before: all its later pushes are refused. A landing moves the target and deletes the ref in one
+// machine that moved the ref before: all its later pushes are refused. A landing moves the target, adds the session to an archive and deletes the ref in one
 // atomic push. A lease on a ref that the push does not move would be no fence, because git compares it on the client only.
 //
 // In the local repository, a ref of the same name is the tip that this machine knows: the one that it has pushed or taken over.
@@ -276,24 +276,7 @@ func Know(ctx context.Context, r *repo.Repo, taskID, tip string) error {
 	return r.Transact(ctx, r.Git(), "coven: session", edit)
 }
 
-// A Landing is the landing of a task whose session is on a remote.
-type Landing struct {
-	Task     string
-	Tip      string // of its session
-	Branch   string // of the remote: main
-	Old, New string // tips of the branch
-}
-
-// Land moves a branch of the remote and deletes the session's ref in one push. The error is a *remote.MovedError if one of them has another tip: the branch
-// may contain the landing nevertheless.
-func Land(ctx context.Context, r *repo.Repo, name string, l Landing) error {
-	failpoint.Point("live.land.before")
-	err := remote.MoveRefs(ctx, r, name, Timeout, remote.Move{Ref: names.HeadsPrefix + l.Branch, Old: l.Old, New: l.New}, remote.Move{Ref: Ref(l.Task), Old: l.Tip})
-	failpoint.Point("live.land.after")
-	return err
-}
-
-// Drop deletes the ref of a session that is over.
+// Drop deletes the ref of a session without its archive.
 func Drop(ctx context.Context, r *repo.Repo, name, taskID, tip string) error {
 	if err := remote.MoveRefs(ctx, r, name, Timeout, remote.Move{Ref: Ref(taskID), Old: tip}); err != nil {
 		return err

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -55,55 +57,68 @@ var errNoUpstream = errors.New("there is no remote for it")
 // same name. branch may also be a remote-tracking ref. Of the user's refs, only the remote-tracking branch moves, as with git fetch. git never
 // prompts. If it fails or takes longer than timeout, the error is a *FetchError.
 func FetchUpstream(ctx context.Context, r *repo.Repo, branch string, timeout time.Duration) (Upstream, error) {
-	ctx, cancel := limited(ctx, timeout)
-	defer cancel()
-	found, err := fetchUpstream(ctx, r, branch)
-	if err != nil {
-		return found, &FetchError{Branch: branch, Err: err}
-	}
-	return found, nil
+	found, _, err := FetchUpstreamAnd(ctx, r, branch, timeout, nil)
+	return found, err
 }
 
-func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, error) {
+// FetchUpstreamAnd is FetchUpstream, and fetches also the refs of the remote that match the patterns, which are as in Refs, unless they have the commits in here, which
+// this repository has. It returns their commits by name. They do not move here.
+func FetchUpstreamAnd(ctx context.Context, r *repo.Repo, branch string, timeout time.Duration, here map[string]string, patterns ...string) (up Upstream, others map[string]string, err error) {
+	ctx, cancel := limited(ctx, timeout)
+	defer cancel()
+	up, others, err = fetchUpstream(ctx, r, branch, here, patterns)
+	if err != nil {
+		err = &FetchError{Branch: branch, Err: err}
+	}
+	return up, others, err
+}
+
+func fetchUpstream(ctx context.Context, r *repo.Repo, branch string, here map[string]string, patterns []string) (up Upstream, others map[string]string, err error) {
 	settings, err := r.Git().Configured(ctx, `^(remote\..*\.(url|fetch)|branch\..*\.(remote|merge)|core\.sshcommand)$`, false)
 	if err != nil {
-		return Upstream{}, err
+		return up, nil, err
 	}
 	source, err := sourceOf(settings, branch)
 	if strings.HasPrefix(branch, names.RemotesPrefix) {
 		source, err = sourceOfTracking(settings, branch)
 	}
 	if err != nil {
-		return Upstream{}, err
+		return up, nil, err
 	}
-	up := Upstream{Name: strings.TrimPrefix(source.tracking, names.RemotesPrefix), Remote: source.remote, Branch: strings.TrimPrefix(source.ref, names.HeadsPrefix)}
+	up = Upstream{Name: strings.TrimPrefix(source.tracking, names.RemotesPrefix), Remote: source.remote, Branch: strings.TrimPrefix(source.ref, names.HeadsPrefix)}
 	l, err := r.Lock(ctx, "fetch-"+names.SafeName(source.remote), "fetch "+up.Name)
 	if err != nil {
-		return up, err
+		return up, nil, err
 	}
 	defer l.Release()
 	g := quietGit(r, settings)
-	listed, err := g.Line(ctx, "ls-remote", "--quiet", "--", source.remote, source.ref)
-	if err != nil {
-		return up, err
+	if others, err = list(ctx, g, source.remote, append([]string{source.ref}, patterns...)...); err != nil {
+		return up, nil, err
 	}
-	if up.Tip, _, _ = strings.Cut(listed, "\t"); !object.IsID(up.Tip) {
-		return up, fmt.Errorf("%s %w %s", source.remote, ErrNoBranch, strings.TrimPrefix(source.ref, names.HeadsPrefix))
+	if up.Tip = others[source.ref]; up.Tip == "" {
+		return up, nil, fmt.Errorf("%s %w %s", source.remote, ErrNoBranch, strings.TrimPrefix(source.ref, names.HeadsPrefix))
 	}
+	maps.DeleteFunc(others, func(name, _ string) bool { // git compares only the ends of names
+		return !slices.ContainsFunc(patterns, func(p string) bool { matches, _ := path.Match(p, name); return matches })
+	})
 	before, err := r.Git().Ref(ctx, source.tracking)
 	if err != nil && !errors.Is(err, ref.ErrNoRef) {
-		return up, err
+		return up, nil, err
+	}
+	missing := slices.DeleteFunc(slices.Sorted(maps.Keys(others)), func(name string) bool { return here[name] == others[name] })
+	if before != up.Tip {
+		missing = append(missing, source.ref)
+	}
+	if len(missing) > 0 {
+		if err := fetch(ctx, g, source.remote, missing...); err != nil {
+			return up, nil, err
+		}
 	}
 	if before == up.Tip {
-		return up, nil
-	}
-	// Fetch only objects: no FETCH_HEAD, no tags, no other branch.
-	err = g.Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", "--", source.remote, source.ref)
-	if err != nil {
-		return up, err
+		return up, others, nil
 	}
 	if _, err := r.Git().Commit(ctx, up.Tip); err != nil {
-		return up, fmt.Errorf("%s changed meanwhile: %w", up.Name, err)
+		return up, nil, fmt.Errorf("%s changed meanwhile: %w", up.Name, err)
 	}
 	failpoint.Point("fetch.fetched")
 	edit := ref.Create(source.tracking, up.Tip)
@@ -112,10 +127,10 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string) (Upstream, 
 	}
 	if err := r.Transact(ctx, r.Git(), "fetch "+source.remote, edit); err != nil {
 		if now, _ := r.Git().Ref(ctx, source.tracking); now != up.Tip { // the user may have fetched the same commit
-			return up, err
+			return up, nil, err
 		}
 	}
-	return up, nil
+	return up, others, nil
 }
 
 // FetchCommit fetches a commit that no branch of a remote may contain any more, at most for timeout. No ref moves.
@@ -129,7 +144,7 @@ func FetchCommit(ctx context.Context, r *repo.Repo, remote, commit string, timeo
 	if err != nil {
 		return err
 	}
-	return quietGit(r, settings).Run(ctx, "fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", "--", remote, commit)
+	return fetch(ctx, quietGit(r, settings), remote, commit)
 }
 
 // source describes the upstream of a branch.

@@ -52,9 +52,18 @@ func networkGit(ctx context.Context, r *repo.Repo) (git.Repo, error) {
 }
 
 func refs(ctx context.Context, g git.Repo, remote string, patterns ...string) (map[string]string, error) {
-	out, err := g.Output(ctx, append([]string{"ls-remote", "--quiet", "--refs", "--", remote}, patterns...)...)
+	found, err := list(ctx, g, remote, patterns...)
 	if err != nil {
 		return nil, fmt.Errorf("list the refs of %s: %w", remote, err)
+	}
+	return found, nil
+}
+
+// list is refs with the error of git.
+func list(ctx context.Context, g git.Repo, remote string, patterns ...string) (map[string]string, error) {
+	out, err := g.Output(ctx, append([]string{"ls-remote", "--quiet", "--refs", "--", remote}, patterns...)...)
+	if err != nil {
+		return nil, err
 	}
 	found := map[string]string{}
 	for line := range strings.Lines(string(out)) {
@@ -115,5 +124,10 @@ func Fetch(ctx context.Context, r *repo.Repo, remote string, timeout time.Durati
 	if err != nil {
 		return err
 	}
+	return fetch(ctx, g, remote, refs...)
+}
+
+// fetch fetches only objects: no FETCH_HEAD, no tags, no other refs.
+func fetch(ctx context.Context, g git.Repo, remote string, refs ...string) error {
 	return g.Run(ctx, append([]string{"fetch", "--quiet", "--no-write-fetch-head", "--no-tags", "--no-prune", "--no-recurse-submodules", "--refmap=", "--", remote}, refs...)...)
 }

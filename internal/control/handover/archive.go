@@ -11,21 +11,40 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
 	"github.com/coven-run/coven/worktree/live"
+	"github.com/coven-run/coven/worktree/remote"
 )
 
 // archiveSkew is how much the clocks of machines may differ for the archives of their sessions to be found.
 const archiveSkew = 24 * time.Hour
 
+// fetchEnds fetches the target of a session, and the archives of its remote. If only these cannot be fetched, problem says why.
+func fetchEnds(ctx context.Context, p *project.Project, name string, here session.View) (up remote.Upstream, a live.Archives, problem, err error) {
+	up, a, problem = live.FetchEnds(ctx, p.Repo, name, here.Info.Target, here.Updated.Add(-archiveSkew), p.Env.Now().Add(archiveSkew))
+	if problem != nil {
+		up, err = fetchTarget(ctx, p, name, here)
+	}
+	return up, a, problem, err
+}
+
+// fetchTarget fetches the target of a session.
+func fetchTarget(ctx context.Context, p *project.Project, name string, here session.View) (remote.Upstream, error) {
+	up, err := remote.FetchUpstream(ctx, p.Repo, here.Info.Target, live.Timeout)
+	return up, Unreachable(p, name, err)
+}
+
 // archived returns the events of a session that is over on its remote, from the archives there, without its end, so that it can end here, too. landed is the commit
 // with which its task has landed, or "". Without a record that says more than the one here, the events are nil. The error says why the archives have none.
-func archived(ctx context.Context, p *project.Project, name string, here session.View, landed string) (events []byte, err error) {
+func archived(ctx context.Context, p *project.Project, name string, archives live.Archives, here session.View, landed string) (events []byte, err error) {
 	own, err := session.Record(here.Dir)
 	if err != nil {
 		return nil, err
 	}
-	states, failed := live.Archived(ctx, p.Repo, name, here.ID, here.Updated.Add(-archiveSkew), p.Env.Now().Add(archiveSkew))
-	for _, s := range states {
-		v, err := viewOf(s, live.Ref(here.Task))
+	var failed error
+	for s, err := range archives.States(ctx, p.Repo, here.ID) {
+		v := session.View{}
+		if err == nil {
+			v, err = viewOf(s, live.Ref(here.Task))
+		}
 		if err == nil {
 			err = checkCopy(p, name, v, own, s)
 		}

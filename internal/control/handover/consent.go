@@ -54,19 +54,15 @@ func stillAgreed(ctx context.Context, r *worktree.Repo, name, task string) error
 	return err
 }
 
-// CheckStart returns an error if a remote keeps a session of a task already, or if the remote lacks the commit from which a new session would start: such
+// CheckStart returns an error if a remote keeps a session of a task already, at a tip, or if the remote lacks the commit from which a new session would start: such
 // commits are not searched for secrets. It ends a session on the remote that was rejected, or that ended here while the remote did not answer.
-func CheckStart(ctx context.Context, p *project.Project, name, task string, target worktree.Target, base string) error {
+func CheckStart(ctx context.Context, p *project.Project, name, task, tip string, target worktree.Target, base string) error {
 	in, err := remote.Contains(ctx, p.Repo, target.Tip, base)
 	if err == nil && !in {
 		err = exit.Usagef("git push "+shellword.Word(name)+" HEAD", "--base %.12s is not on %s, where the session would be kept", base, target.Branch)
 	}
-	if err != nil {
-		return err
-	}
-	tip, err := live.Tip(ctx, p.Repo, name, task)
 	if err != nil || tip == "" {
-		return Unreachable(p, name, err)
+		return err
 	}
 	_, v, err := fetch(ctx, p, name, task, tip)
 	if err != nil {

@@ -44,8 +44,10 @@ type Keeper struct {
 	Hide    func(string) string
 	Session *session.Session
 	Notify  func(text string)
-	// Landings has the commits with which sessions have landed, by their IDs, so that the remote is asked once.
+	// Landings has the commits with which sessions have landed, by their IDs, so that the remote is asked once, and "" for each tip that this process has pushed.
 	Landings *sync.Map
+	// Sends means that workers get a new session. It is first pushed when it waits for them.
+	Sends bool
 
 	due  *time.Timer // of the next call of Answers
 	asks atomic.Bool // whether an agent has asked, or got an answer, since the last push
@@ -107,6 +109,8 @@ func (k *Keeper) recorded(t event.Type) error {
 		_ = k.push(ctx) // the record is here; the next resume pushes it
 		return nil
 	case t == event.SessionResumed && k.isOver(ctx): // another machine has landed it, and its ref must not come back
+		return nil
+	case t == event.SessionStarted && k.Sends:
 		return nil
 	case t == event.SessionStarted, t == event.SessionResumed: // nothing runs yet
 		if err := k.push(ctx); err != nil {
@@ -210,6 +214,7 @@ func (k *Keeper) push(ctx context.Context) error {
 	}
 	s.Tip, s.Files = tip, nil
 	k.pushed = s
+	k.Landings.Store(tip, "")
 	return nil
 }
 
@@ -350,6 +355,16 @@ func (k *Keeper) Landed(ctx context.Context, ref string) (string, error) {
 	return commit, err
 }
 
+// Elsewhere returns the commit with which another machine has landed the task, or "", as Landed does. A landing deletes the session's ref, so there was none when
+// this process pushed it.
+func (k *Keeper) Elsewhere(ctx context.Context, ref string) (string, error) {
+	known, err := live.Known(ctx, k.Repo, k.Task)
+	if _, pushed := k.Landings.Load(known); pushed || err != nil {
+		return "", err
+	}
+	return k.Landed(ctx, ref)
+}
+
 // Land moves a branch of the remote, and ends the session there, if this machine still has it. moved reports that the branch has other commits.
 func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bool, err error) {
 	k.mu.Lock()
@@ -370,13 +385,13 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 		return false, k.failure(err)
 	}
 	if err = end.CheckBranch(old); err == nil {
-		if err := k.archive(ctx, s, end); err != nil {
+		if err := k.prepareEnd(ctx, end); err != nil {
 			return false, k.failure(err)
 		}
 		if err := remote.PushLFS(ctx, k.Repo, k.Remote, up.Branch, commit, old); err != nil {
 			return false, k.failure(err)
 		}
-		err = live.Land(ctx, k.Repo, k.Remote, live.Landing{Task: k.Task, Tip: s.Tip, Branch: up.Branch, Old: old, New: commit})
+		err = end.Land(ctx, k.Repo, k.Task, old, commit, s)
 	}
 	if err == nil {
 		k.over = true
@@ -398,19 +413,13 @@ func (k *Keeper) Land(ctx context.Context, target, old, commit string) (moved bo
 	return true, nil
 }
 
-// archive adds the session to the archive of this machine.
-func (k *Keeper) archive(ctx context.Context, s live.State, seen live.End) error {
+// prepareEnd returns an error if the record may not be archived on the remote, and deletes the messages that no agent will read.
+func (k *Keeper) prepareEnd(ctx context.Context, end live.End) error {
 	if err := stillAgreed(ctx, k.Repo, k.Remote, k.Task); err != nil {
 		return err
 	}
-	s.Tip = "" // the record contains the earlier ones
-	end, err := live.Store(ctx, k.Repo, k.Task, s)
-	if err != nil {
-		return err
-	}
-	s.Tip = end
-	_ = live.DropMails(ctx, k.Repo, k.Remote, seen.Mails) // no agent will read them
-	return live.Archive(ctx, k.Repo, k.Remote, k.Task, seen, s)
+	_ = live.DropMails(ctx, k.Repo, k.Remote, end.Mails) // nobody misses them
+	return nil
 }
 
 // archiveRef returns the ref of the archive of this machine.
@@ -434,22 +443,21 @@ func (k *Keeper) End(ctx context.Context) error {
 	if err == nil {
 		s.Files, err = session.Record(k.Session.Dir)
 	}
-	var seen live.End
+	var end live.End
 	if err == nil {
-		seen, err = live.LookAtEnd(ctx, k.Repo, k.Remote, k.Task, k.archiveRef(), "")
+		end, err = live.LookAtEnd(ctx, k.Repo, k.Remote, k.Task, k.archiveRef(), "")
 	}
 	if err == nil {
-		err = k.archive(ctx, s, seen)
+		err = k.prepareEnd(ctx, end)
 	}
 	if err == nil {
-		err = live.Drop(ctx, k.Repo, k.Remote, k.Task, known)
+		err = end.Close(ctx, k.Repo, k.Task, s)
 	}
-	if moved := (*remote.MovedError)(nil); errors.As(err, &moved) {
+	if err == nil || errors.As(err, new(*remote.MovedError)) {
 		return live.Know(ctx, k.Repo, k.Task, "")
 	}
-	if err != nil { // the session is over here: say it, but do not fail
-		k.Notify(fmt.Sprintf("the session is not over on %s: %s; to end it there: git push %s :%s", k.Remote, oneline.Of(k.Hide(err.Error())), shellword.Word(k.Remote), live.Ref(k.Task)))
-	}
+	// The session is over here: say it, but do not fail.
+	k.Notify(fmt.Sprintf("the session is not over on %s: %s; to end it there: git push %s :%s", k.Remote, oneline.Of(k.Hide(err.Error())), shellword.Word(k.Remote), live.Ref(k.Task)))
 	return nil
 }
 

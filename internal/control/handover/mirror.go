@@ -116,7 +116,7 @@ func (m *mirror) update(ctx context.Context, p *project.Project, name string, s 
 	switch m.tip {
 	case m.known: // this machine has it after all
 	case "":
-		err = m.end(ctx, p, name)
+		err = m.over(ctx, p, name)
 	default:
 		err = m.take(ctx, p, name, s)
 	}
@@ -145,15 +145,31 @@ func (m *mirror) write(ctx context.Context, p *project.Project) error {
 	})
 }
 
-// end sets the state of a session that is over on its remote.
-func (m *mirror) end(ctx context.Context, p *project.Project, name string) error {
-	commit, err := landedAs(ctx, p, name, m.view)
+// over fetches what the remote has of a session that is over there, and sets its state. Only the archives of one that has not landed are fetched.
+func (m *mirror) over(ctx context.Context, p *project.Project, name string) error {
+	up, err := fetchTarget(ctx, p, name, m.view)
+	if err == nil {
+		err = m.end(ctx, p, up.Tip, live.Archives{})
+	}
+	if err != nil || m.state.Landed != "" || m.state.Status != "" {
+		return err
+	}
+	_, archives, _, err := fetchEnds(ctx, p, name, m.view) // without them, the end has no reason
+	if err == nil {
+		err = m.end(ctx, p, up.Tip, archives)
+	}
+	return err
+}
+
+// end sets the state of a session that is over on its remote. tip is the one of its target.
+func (m *mirror) end(ctx context.Context, p *project.Project, tip string, archives live.Archives) error {
+	commit, err := live.LandedAs(ctx, p.Repo, m.view.Task, m.view.Info.Base, tip)
 	m.state = &away.State{Landed: commit}
 	if at := m.view.Away; err != nil || commit != "" {
 		return err
 	} else if at != nil && at.Tip == "" {
 		m.state.Status, m.state.Why = at.Status, at.Why
-	} else if v, ok := endOf(ctx, p, name, m.view); ok {
+	} else if v, ok := endOf(ctx, p, archives, m.view); ok {
 		m.state.Status, m.state.Why = string(v.Status), v.Detail
 	}
 	return nil
@@ -161,10 +177,12 @@ func (m *mirror) end(ctx context.Context, p *project.Project, name string) error
 
 // endOf returns the view of a session that ended without landing, from the archives of its remote. ok is false if they have none. The first end counts: other machines
 // end their copies later.
-func endOf(ctx context.Context, p *project.Project, name string, here session.View) (end session.View, ok bool) {
-	states, _ := live.Archived(ctx, p.Repo, name, here.ID, here.Updated.Add(-archiveSkew), p.Env.Now().Add(archiveSkew)) // without them, the end has no reason
-	for _, s := range states {
-		v, err := viewOf(s, live.Ref(here.Task))
+func endOf(ctx context.Context, p *project.Project, archives live.Archives, here session.View) (end session.View, ok bool) {
+	for s, err := range archives.States(ctx, p.Repo, here.ID) {
+		v := session.View{}
+		if err == nil {
+			v, err = viewOf(s, live.Ref(here.Task))
+		}
 		if err == nil && !v.Unfinished() && (!ok || v.Updated.Before(end.Updated)) {
 			end, ok = v, true
 		}
@@ -192,7 +210,7 @@ func (m *mirror) take(ctx context.Context, p *project.Project, name string, s li
 	}
 	v, err := viewOf(s, live.Ref(m.view.Task))
 	if err == nil && s.Session != m.view.ID { // another one has begun since
-		return m.end(ctx, p, name)
+		return m.over(ctx, p, name)
 	}
 	if err == nil {
 		err = checkCopy(p, name, v, here, s)
@@ -210,15 +228,6 @@ func checkCopy(p *project.Project, name string, v session.View, here map[string]
 		return errors.New("its events begin with others than here")
 	}
 	return checkRecord(p, v.Task, s)
-}
-
-// landedAs returns the commit with which the task of a session has landed, or "".
-func landedAs(ctx context.Context, p *project.Project, name string, v session.View) (string, error) {
-	up, err := remote.FetchUpstream(ctx, p.Repo, v.Info.Target, live.Timeout)
-	if err != nil {
-		return "", Unreachable(p, name, err)
-	}
-	return live.LandedAs(ctx, p.Repo, v.Task, v.Info.Base, up.Tip)
 }
 
 // Change returns the change of a session that another machine has, as of its last step.

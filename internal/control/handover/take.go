@@ -144,6 +144,12 @@ func List(ctx context.Context, p *project.Project, name string) ([]session.View,
 	return all, failed
 }
 
+// Tip returns the tip of a task's session at a remote, or "".
+func Tip(ctx context.Context, p *project.Project, name, task string) (string, error) {
+	tip, err := live.Tip(ctx, p.Repo, name, task)
+	return tip, Unreachable(p, name, err)
+}
+
 // Take brings the session of a task that a remote keeps to this machine, if the remote has a later record than this machine. Then the record here, and the
 // work in the worktree, are set aside. The error is a *HeldError if another machine seems to run the session, unless force is set.
 //
@@ -157,9 +163,9 @@ func Take(ctx context.Context, p *project.Project, name, task string, force bool
 	if err := stillAgreed(ctx, p.Repo, name, task); err != nil {
 		return err
 	}
-	tip, err := live.Tip(ctx, p.Repo, name, task)
+	tip, err := Tip(ctx, p, name, task)
 	if err != nil {
-		return Unreachable(p, name, err)
+		return err
 	}
 	known, err := live.Known(ctx, p.Repo, task)
 	if err != nil {
@@ -352,15 +358,19 @@ func over(ctx context.Context, p *project.Project, name, task string, here sessi
 	if err != nil {
 		return err
 	}
+	up, archives, problem, err := fetchEnds(ctx, p, name, here)
+	if err != nil {
+		return err
+	}
 	m := &mirror{view: here, known: known}
-	if err := m.end(ctx, p, name); err != nil {
+	if err := m.end(ctx, p, up.Tip, archives); err != nil {
 		return err
 	}
 	if err := recoverLanding(ctx, p, here); err != nil {
 		return err
 	}
-	var problem error
-	if m.events, problem = archived(ctx, p, name, here, m.state.Landed); ctx.Err() != nil {
+	events, failed := archived(ctx, p, name, archives, here, m.state.Landed)
+	if m.events, problem = events, errors.Join(problem, failed); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err := m.write(ctx, p); err != nil {

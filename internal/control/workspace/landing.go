@@ -315,7 +315,7 @@ func (s *Workspace) Remote() elsewhere.Landing {
 
 // Elsewhere returns the commit with which another machine has landed the task, or "".
 func (s *Workspace) Elsewhere(ctx context.Context) (string, error) {
-	return s.Keeper.Landed(ctx, s.Target.Ref)
+	return s.Keeper.Elsewhere(ctx, s.Target.Ref)
 }
 
 // Recover finishes or undoes an interrupted landing.

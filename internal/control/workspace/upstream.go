@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/text/shellword"
 	"github.com/coven-run/coven/worktree"
+	"github.com/coven-run/coven/worktree/live"
 	"github.com/coven-run/coven/worktree/remote"
 )
 
@@ -25,19 +26,20 @@ func PullTarget(ctx context.Context, repo *worktree.Repo, branch string) (worktr
 	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
 }
 
-// RemoteTarget fetches the branch of a remote that a local branch follows. Changes of sessions that the remote keeps land there.
-func RemoteTarget(ctx context.Context, p *project.Project, branch, name string) (worktree.Target, error) {
-	up, err := remote.FetchUpstream(ctx, p.Repo, branch, fetchTime)
+// RemoteTarget fetches the branch of a remote that a local branch follows, and the session of a task that the remote keeps, whose tip it returns, or "".
+// Changes of such sessions land on that branch.
+func RemoteTarget(ctx context.Context, p *project.Project, branch, name, task string) (t worktree.Target, tip string, err error) {
+	up, found, err := remote.FetchUpstreamAnd(ctx, p.Repo, branch, fetchTime, nil, live.Ref(task))
 	if err != nil && up.Remote == name && !errors.Is(err, remote.ErrNoBranch) {
-		return worktree.Target{}, handover.Unreachable(p, name, errors.Unwrap(err))
+		return t, "", handover.Unreachable(p, name, errors.Unwrap(err))
 	}
 	if err != nil {
-		return worktree.Target{}, noUpstream(branch, up, "--remote needs", err)
+		return t, "", noUpstream(branch, up, "--remote needs", err)
 	}
 	if up.Remote != name {
-		return worktree.Target{}, exit.Usagef("coven run --remote "+shellword.Word(up.Remote), "%s follows %s, not a branch of %s", branch, up.Name, name)
+		return t, "", exit.Usagef("coven run --remote "+shellword.Word(up.Remote), "%s follows %s, not a branch of %s", branch, up.Name, name)
 	}
-	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, nil
+	return worktree.Target{Branch: up.Name, Ref: up.Ref(), Tip: up.Tip}, found[live.Ref(task)], nil
 }
 
 // noUpstream returns the error for a branch whose upstream could not be fetched.
