@@ -62,7 +62,7 @@ func watchForPipes(cmd *exec.Cmd, cancel context.CancelCauseFunc) (stop func()) 
 			case <-time.After(interval):
 			}
 			waits, known := waitsForPipe(cmd.Process.Pid)
-			ended := (waits || !known) && endPipes(cmd.Dir)
+			ended := (waits || !known && interval == maxInterval) && endPipes(cmd.Dir) // which reads all directories
 			switch {
 			case ended && blocked < maxPipes:
 				blocked++
