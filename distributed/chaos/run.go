@@ -84,7 +84,7 @@ func startServer(ctx context.Context, o options) (*servertest.Server, error) {
 // lifting is when the limits of the agents' account end.
 const lifting = 10 * time.Second
 
-// poll is the least pause between two looks of the person. They take at most a tenth of the time.
+// poll is the least pause between two looks of the person. They take at most a twentieth of the time.
 const poll = 2 * time.Second
 
 // work lets the person run and decide all tasks, while it disturbs.
@@ -116,7 +116,7 @@ func (r *run) work(ctx context.Context) error {
 		case <-look:
 			begun := time.Now()
 			r.look(ctx)
-			look = time.After(max(poll, 10*time.Since(begun)))
+			look = time.After(max(poll, 20*time.Since(begun)))
 		}
 	}
 	calm()

@@ -44,11 +44,11 @@ const byteOrderMark = "\xef\xbb\xbf"
 
 // parse decodes the content of a file. It reuses the contents of unchanged lines.
 func (r reading) parse(path string, from io.Reader) (*document, error) {
-	d := &document{path: path, tasks: map[string]Task{}, line: map[string]int{}, typed: true}
-	var err error
-	if d.lines, d.longLines, err = readLines(from); err != nil {
+	lines, long, err := readLines(from)
+	if err != nil {
 		return nil, fmt.Errorf("read tasks: %w", err)
 	}
+	d := &document{path: path, lines: lines, longLines: long, tasks: make(map[string]Task, len(lines)), line: make(map[string]int, len(lines)), typed: true}
 	d.contents = make([]lineContent, len(d.lines))
 	for i := range d.lines {
 		_, isLong := d.longLines[i]

@@ -140,7 +140,8 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 }
 
 // writeTo writes the document. from is the file from which the document was read.
-func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
+func (d *document) writeTo(file io.Writer, from io.ReaderAt) error {
+	to := bufio.NewWriterSize(file, 64<<10)
 	for i, line := range d.lines {
 		at, isFar := d.longLines[i]
 		if !isFar {
@@ -158,7 +159,7 @@ func (d *document) writeTo(to io.Writer, from io.ReaderAt) error {
 			}
 		}
 	}
-	return nil
+	return to.Flush()
 }
 
 // cutMark marks the end of a truncated text in a program's answer.
