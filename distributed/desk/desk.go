@@ -47,7 +47,7 @@ type Reply struct {
 // A Desk serves one coven.
 type Desk struct {
 	Client     client.Client
-	Repository func(remote string) (session.Repository, error) // of a git remote
+	Repository func(remote string) (string, error) // name of the one of a git remote
 	Heartbeat  time.Duration
 
 	reached atomic.Bool // the namespace was there
@@ -99,10 +99,7 @@ func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 	if err != nil {
 		return session.Stop{}, err
 	}
-	t := session.Task{Repository: repository.Name, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Needs: r.Needs, Prefers: r.Prefers, Cost: r.Cost, Heartbeat: d.Heartbeat}
-	if err := d.find(ctx, &t, repository.Former); err != nil {
-		return session.Stop{}, err
-	}
+	t := session.Task{Repository: repository, Task: r.Task, Ref: r.Ref, Plan: r.Plan, Needs: r.Needs, Prefers: r.Prefers, Cost: r.Cost, Heartbeat: d.Heartbeat}
 	switch r.Op {
 	case "run":
 		return d.run(ctx, t)
@@ -110,23 +107,6 @@ func (d *Desk) do(ctx context.Context, r Request) (session.Stop, error) {
 		return session.Stop{}, d.recall(ctx, t)
 	}
 	return session.Stop{}, fmt.Errorf("%q is not a request", r.Op)
-}
-
-// find sets the repository of a session to its former name, if an earlier version has begun the session, and it is not over.
-func (d *Desk) find(ctx context.Context, t *session.Task, former string) error {
-	earlier := *t
-	earlier.Repository = former
-	err := d.again(ctx, func() error {
-		found, err := d.Client.DescribeWorkflow(ctx, earlier.ID(), "")
-		if err == nil && found.Status == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING {
-			*t = earlier
-		}
-		return err
-	})
-	if errors.As(err, new(*serviceerror.NotFound)) {
-		return nil
-	}
-	return err
 }
 
 // check returns an error unless the server answers and has the namespace.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -24,7 +23,7 @@ import (
 // A Machine runs sessions of one repository.
 type Machine struct {
 	Name       string
-	Repository session.Repository
+	Repository string        // as in a session.Task
 	Dir        string        // clone
 	Remote     string        // name of the remote that keeps the sessions
 	Coven      string        // program
@@ -40,7 +39,7 @@ type Machine struct {
 
 // Stretch is the activity of package session.
 func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, error) {
-	if !slices.Contains(m.Repository.Names(), t.Repository) { // it has a queue of its own
+	if t.Repository != m.Repository { // it has a queue of its own
 		return session.Stop{}, fmt.Errorf("this machine does not serve %s", t.Repository)
 	}
 	seat := m.Places.seat(t.Cost)

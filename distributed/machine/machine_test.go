@@ -38,7 +38,7 @@ func newHost(t *testing.T, script string) *host {
 	suite := &testsuite.WorkflowTestSuite{}
 	h := &host{env: suite.NewTestActivityEnvironment()}
 	h.Machine = &machine.Machine{
-		Name: "m1", Repository: session.Repository{Name: "acme/shop"}, Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
+		Name: "m1", Repository: "acme/shop", Dir: dir, Remote: "origin", Coven: coven, Grace: time.Minute,
 		Turn:   func(context.Context, session.Task, string) func() { return func() {} },
 		Limits: &limits{}, Check: func(context.Context) error { return nil },
 		Places: machine.NewPlaces(2), Park: make(chan struct{}),
@@ -258,7 +258,7 @@ while :; do sleep 0.01; done
 // A machine refuses other repositories.
 func TestRepository(t *testing.T) {
 	h := newHost(t, `echo '{"over":true}'`)
-	h.Repository.Name = "acme/other"
+	h.Repository = "acme/other"
 	if _, err := h.run(1); err == nil {
 		t.Error("it runs the session of another repository")
 	}

@@ -29,20 +29,9 @@ const (
 	Stretch = "Stretch"
 )
 
-// Repository is a repository as the server knows it. All clones of a repository have the same.
-type Repository struct {
-	Name   string // HOST/PATH.git
-	Former string // its name in sessions that earlier versions have begun: OWNER/NAME
-}
-
-// Names returns the names of the repository, the present one first.
-func (r Repository) Names() []string {
-	return slices.Compact([]string{r.Name, cmp.Or(r.Former, r.Name)})
-}
-
 // Task is a task whose session a git remote keeps.
 type Task struct {
-	Repository string        `json:"repository"` // one of its names
+	Repository string        `json:"repository"` // HOST/PATH.git: all clones of a repository have the same
 	Task       string        `json:"task"`
 	Ref        string        `json:"ref"`               // of the session on the remote
 	Plan       int           `json:"plan"`              // version of plans

@@ -12,7 +12,6 @@ import (
 	"github.com/coven-run/coven/distributed/connect"
 	"github.com/coven-run/coven/distributed/desk"
 	"github.com/coven-run/coven/distributed/server"
-	"github.com/coven-run/coven/distributed/session"
 )
 
 // heartbeatVariable is the environment variable with the default of --heartbeat of the desk, which coven starts without flags.
@@ -35,7 +34,7 @@ func newDesk(on *string) *cobra.Command {
 				return err
 			}
 			defer c.Close()
-			d := &desk.Desk{Client: c, Heartbeat: heartbeat, Repository: func(remote string) (session.Repository, error) { return repository(ctx, ".", remote) }}
+			d := &desk.Desk{Client: c, Heartbeat: heartbeat, Repository: func(remote string) (string, error) { return repository(ctx, ".", remote) }}
 			return d.Serve(ctx, os.Stdin, os.Stdout)
 		},
 	}

@@ -42,7 +42,7 @@ func newList(on *string) *cobra.Command {
 			l := &list{client: c, repository: of, queues: map[string][]poller{}}
 			if path, err := findCoven(""); err == nil { // its queues have machines, even without sessions
 				for _, plan := range plansOf(ctx, dir, path) {
-					if _, err := l.pollers(ctx, session.Queue(of.Name, plan, "")); err != nil {
+					if _, err := l.pollers(ctx, session.Queue(of, plan, "")); err != nil {
 						return err
 					}
 				}
@@ -66,7 +66,7 @@ func newList(on *string) *cobra.Command {
 // A list has the sessions and the machines of a repository, as the server knows them.
 type list struct {
 	client     client.Client
-	repository session.Repository
+	repository string
 	queues     map[string][]poller // those that were asked for
 }
 
@@ -112,10 +112,7 @@ func (l *list) served(queue string) string {
 
 // without returns a name without a prefix and the repository.
 func (l *list) without(name, prefix string) string {
-	for _, repository := range l.repository.Names() {
-		name = strings.TrimPrefix(name, prefix+repository+"/")
-	}
-	return name
+	return strings.TrimPrefix(name, prefix+l.repository+"/")
 }
 
 // listing is the output of list --json.
@@ -146,11 +143,7 @@ type listedMachine struct {
 // read returns the sessions and the machines.
 func (l *list) read(ctx context.Context) (listing, error) {
 	all := listing{Sessions: []listed{}, Machines: []listedMachine{}}
-	var of []string
-	for _, name := range l.repository.Names() {
-		of = append(of, fmt.Sprintf("WorkflowId STARTS_WITH %q", session.Plain(name)+"/"))
-	}
-	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND (%s)", session.Name, strings.Join(of, " OR "))
+	query := fmt.Sprintf("WorkflowType = %q AND ExecutionStatus = 'Running' AND WorkflowId STARTS_WITH %q", session.Name, session.Plain(l.repository)+"/")
 	var page []byte
 	for more := true; more; more = len(page) > 0 {
 		found, err := l.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: page})

@@ -9,21 +9,19 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-
-	"github.com/coven-run/coven/distributed/session"
 )
 
 // nameKey is the key in the git configuration of a clone with the name of its repository. It is for clones that reach the repository at other addresses than the rest.
 const nameKey = "coven.repository"
 
 // repository returns the name of the repository of a remote of the clone in dir.
-func repository(ctx context.Context, dir, remote string) (session.Repository, error) {
+func repository(ctx context.Context, dir, remote string) (string, error) {
 	address, err := addressOf(ctx, dir, remote)
 	if err != nil {
-		return session.Repository{}, err
+		return "", err
 	}
 	given, _ := output(ctx, dir, "git", "config", "--get", nameKey) // an error means that there is none
-	return session.Repository{Name: cmp.Or(given, nameAt(ctx, dir, address)), Former: formerAt(address)}, nil
+	return cmp.Or(given, nameAt(ctx, dir, address)), nil
 }
 
 // addressOf returns the address from which the clone in dir fetches a remote.
@@ -77,10 +75,4 @@ func hostOf(ctx context.Context, host string) string {
 		}
 	}
 	return host
-}
-
-// formerAt returns the name that earlier versions gave to the repository at an address: the last two parts.
-func formerAt(address string) string {
-	parts := strings.FieldsFunc(strings.TrimSuffix(strings.TrimRight(address, "/"), ".git"), func(r rune) bool { return r == '/' || r == ':' || r == '\\' })
-	return strings.Join(parts[max(0, len(parts)-2):], "/")
 }

@@ -46,17 +46,6 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestFormerName compares with the names of earlier versions, whose sessions must be found.
-func TestFormerName(t *testing.T) {
-	for address, want := range map[string]string{
-		"https://git.example.com/acme/shop.git": "acme/shop", "git@git.example.com:acme/shop": "acme/shop", "https://git.example.com/a/x/shop.git/": "x/shop", "/srv/git/acme/shop.git": "acme/shop",
-	} {
-		if got := formerAt(address); got != want {
-			t.Errorf("%s was called %s, not %s", address, got, want)
-		}
-	}
-}
-
 // TestGivenName takes the name from the configuration of the clone.
 func TestGivenName(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -68,8 +57,8 @@ func TestGivenName(t *testing.T) {
 		}
 	}
 	got, err := repository(t.Context(), dir, "origin")
-	if err != nil || got.Name != "git.example.com/acme/shop.git" || got.Former != "acme/shop" {
-		t.Errorf("got %+v, %v", got, err)
+	if err != nil || got != "git.example.com/acme/shop.git" {
+		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := repository(t.Context(), dir, "upstream"); err == nil {
 		t.Error("there is a remote upstream")

@@ -80,7 +80,7 @@ func (w *work) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.Log("%s serves %s on %s, %d at once", m.Name, m.Repository.Name, *w.on, w.jobs)
+	m.Log("%s serves %s on %s, %d at once", m.Name, m.Repository, *w.on, w.jobs)
 	for ctx.Err() == nil {
 		select {
 		case err := <-w.failed:
@@ -247,15 +247,13 @@ func (w *work) start(c client.Client, m *machine.Machine, plans []int) ([]worker
 		}
 		return err
 	}
-	for _, name := range m.Repository.Names() {
-		for _, plan := range plans {
-			err := errors.Join(add(session.Queue(name, plan, ""), true), add(session.OwnQueue(name, plan, m.Name), false))
-			for _, label := range w.labels {
-				err = errors.Join(err, add(session.Queue(name, plan, label), true)) // no workflow is there, but the list shows the machine while its places are taken
-			}
-			if err != nil {
-				return all, err
-			}
+	for _, plan := range plans {
+		err := errors.Join(add(session.Queue(m.Repository, plan, ""), true), add(session.OwnQueue(m.Repository, plan, m.Name), false))
+		for _, label := range w.labels {
+			err = errors.Join(err, add(session.Queue(m.Repository, plan, label), true)) // no workflow is there, but the list shows the machine while its places are taken
+		}
+		if err != nil {
+			return all, err
 		}
 	}
 	return all, nil
