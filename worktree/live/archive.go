@@ -180,10 +180,11 @@ func FetchEnds(ctx context.Context, r *repo.Repo, name, target string, from, to 
 	}
 	var edits []ref.Edit
 	for _, of := range slices.Sorted(maps.Keys(tips)) {
-		switch old, tip := here[of], tips[of]; {
-		case old == tip:
+		tip := tips[of]
+		switch old := here[of]; old {
+		case tip:
 			a.others = append(a.others, tip)
-		case old == "":
+		case "":
 			a.fetched, edits = append(a.fetched, tip), append(edits, ref.Create(local(of), tip))
 		default:
 			a.fetched, edits = append(a.fetched, tip), append(edits, ref.Move(local(of), tip, old))

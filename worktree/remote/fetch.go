@@ -79,9 +79,6 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string, here map[st
 		return up, nil, err
 	}
 	source, err := sourceOf(settings, branch)
-	if strings.HasPrefix(branch, names.RemotesPrefix) {
-		source, err = sourceOfTracking(settings, branch)
-	}
 	if err != nil {
 		return up, nil, err
 	}
@@ -98,9 +95,7 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string, here map[st
 	if up.Tip = others[source.ref]; up.Tip == "" {
 		return up, nil, fmt.Errorf("%s %w %s", source.remote, ErrNoBranch, strings.TrimPrefix(source.ref, names.HeadsPrefix))
 	}
-	maps.DeleteFunc(others, func(name, _ string) bool { // git compares only the ends of names
-		return !slices.ContainsFunc(patterns, func(p string) bool { matches, _ := path.Match(p, name); return matches })
-	})
+	keepMatching(others, patterns)
 	before, err := r.Git().Ref(ctx, source.tracking)
 	if err != nil && !errors.Is(err, ref.ErrNoRef) {
 		return up, nil, err
@@ -133,6 +128,13 @@ func fetchUpstream(ctx context.Context, r *repo.Repo, branch string, here map[st
 	return up, others, nil
 }
 
+// keepMatching deletes the refs whose names match none of the patterns: git compares only the ends of names.
+func keepMatching(refs map[string]string, patterns []string) {
+	maps.DeleteFunc(refs, func(name, _ string) bool {
+		return !slices.ContainsFunc(patterns, func(p string) bool { matches, _ := path.Match(p, name); return matches })
+	})
+}
+
 // FetchCommit fetches a commit that no branch of a remote may contain any more, at most for timeout. No ref moves.
 func FetchCommit(ctx context.Context, r *repo.Repo, remote, commit string, timeout time.Duration) error {
 	if !object.IsID(commit) { // a host said it
@@ -154,8 +156,11 @@ type source struct {
 	tracking string // remote-tracking ref in this repository
 }
 
-// sourceOf finds the upstream of a branch in the settings of remotes and branches.
+// sourceOf finds the upstream of a branch, or of a remote-tracking ref, in the settings of remotes and branches.
 func sourceOf(settings []git.Setting, branch string) (source, error) {
+	if strings.HasPrefix(branch, names.RemotesPrefix) {
+		return sourceOfTracking(settings, branch)
+	}
 	s := source{remote: remoteOf(settings, branch), ref: names.HeadsPrefix + branch}
 	if s.remote == "" {
 		return s, errNoUpstream
