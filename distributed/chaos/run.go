@@ -22,7 +22,8 @@ type run struct {
 	took   time.Duration
 	ran    <-chan struct{} // closed when coven run has ended; nil afterwards
 	over   int             // tasks
-	peak   int64           // of the server's memory, in bytes
+	costs  []cost
+	peak   int64 // of the server's memory, in bytes
 	server *servertest.Server
 	origin *origin
 	desk   *desk
@@ -91,6 +92,7 @@ const poll = 2 * time.Second
 func (r *run) work(ctx context.Context) error {
 	r.begun = time.Now()
 	r.note("%d tasks begin", r.o.Tasks)
+	r.costs = []cost{{0, busy()}}
 	disturbing, calm := context.WithTimeout(ctx, r.o.Disturb)
 	defer calm()
 	disturbed := make(chan error, 1)
@@ -143,9 +145,39 @@ func (r *run) look(ctx context.Context) {
 		r.peak = max(r.peak, rss)
 	}
 	if over != r.over {
-		r.note("%d over", over)
+		now, last := cost{over, busy()}, r.costs[len(r.costs)-1]
+		r.costs = append(r.costs, now)
+		r.note("%d over, %d ms of processor time for each since the last line", over, now.since(last).Milliseconds())
 	}
 	r.over = over
+}
+
+// A cost is the processor time that this computer had used when a number of tasks was over.
+type cost struct {
+	over int
+	busy time.Duration
+}
+
+// since returns the processor time of a task since an earlier cost.
+func (c cost) since(earlier cost) time.Duration {
+	return (c.busy - earlier.busy) / time.Duration(max(1, c.over-earlier.over))
+}
+
+// sample is the number of tasks whose cost is compared.
+const sample = 500
+
+// growth returns the processor time for each of the first tasks and of the last ones, if there are many.
+func (r *run) growth() (first, last time.Duration, many bool) {
+	end := r.costs[len(r.costs)-1]
+	for i, c := range r.costs {
+		if first == 0 && c.over >= sample {
+			first = c.since(r.costs[0])
+		}
+		if c.over <= end.over-sample {
+			last = end.since(r.costs[i])
+		}
+	}
+	return first, last, end.over >= 3*sample
 }
 
 // settle waits for the commands of the person, and for the machines that come back.

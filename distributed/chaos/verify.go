@@ -193,6 +193,9 @@ func (r *run) numbers(ctx context.Context) error {
 	}
 	used := r.fleet.used()
 	check(used.worker/n > clientLimit, "processor time per task: coven-worker %d ms, machines in all %d ms, desk %d ms", (used.worker / n).Milliseconds(), (used.all / n).Milliseconds(), (r.desk.used / n).Milliseconds())
+	if first, last, many := r.growth(); many {
+		check(last > first*12/10, "processor time of this computer for each of the first %d tasks %d ms, for each of the last %d ms", sample, first.Milliseconds(), last.Milliseconds())
+	}
 	check(r.peak > memoryLimit, "server: %d MB", r.peak>>20)
 	attempts, err := r.landings(ctx)
 	check(false, "landings: %d repeated", attempts-r.landing())
