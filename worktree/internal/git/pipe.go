@@ -66,7 +66,9 @@ func watchForPipes(cmd *exec.Cmd, cancel context.CancelCauseFunc) (stop func()) 
 			switch {
 			case ended && blocked < maxPipes:
 				blocked++
-				interval = minInterval
+				if waits { // otherwise the next pipe, too, is only found when the interval has grown
+					interval = minInterval
+				}
 			case waits || ended:
 				cancel(&PipeError{Dir: cmd.Dir})
 				return
