@@ -132,22 +132,23 @@ type Archives struct {
 // States returns the states of a session in the archives, without their tips, or why one cannot be read. The archives that have changed last come first.
 func (a Archives) States(ctx context.Context, r *repo.Repo, session string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
-		for _, tip := range a.fetched {
-			if s, err := archived(ctx, r, tip, session); (err != nil || len(s.Files) > 0) && !yield(s, err) {
-				return
+		each := func(tips []string) (more bool) {
+			for _, tip := range tips {
+				if s, err := archived(ctx, r, tip, session); (err != nil || len(s.Files) > 0) && !yield(s, err) {
+					return false
+				}
 			}
+			return true
+		}
+		if !each(a.fetched) {
+			return
 		}
 		changed := map[string]time.Time{}
 		for _, tip := range a.others {
-			c, _ := r.Git().Commit(ctx, tip) // what is wrong is in the error below
+			c, _ := r.Git().Commit(ctx, tip) // each yields the error
 			changed[tip] = c.Time
 		}
-		slices.SortStableFunc(a.others, func(one, two string) int { return changed[two].Compare(changed[one]) })
-		for _, tip := range a.others {
-			if s, err := archived(ctx, r, tip, session); (err != nil || len(s.Files) > 0) && !yield(s, err) {
-				return
-			}
-		}
+		each(slices.SortedStableFunc(slices.Values(a.others), func(one, two string) int { return changed[two].Compare(changed[one]) }))
 	}
 }
 

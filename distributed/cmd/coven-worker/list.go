@@ -107,12 +107,7 @@ func (l *list) pollers(ctx context.Context, queue string) ([]poller, error) {
 
 // served returns the name of a queue in the list: plan-3, or plan-3/LABEL.
 func (l *list) served(queue string) string {
-	return l.without(session.Readable(queue), "coven/")
-}
-
-// without returns a name without a prefix and the repository.
-func (l *list) without(name, prefix string) string {
-	return strings.TrimPrefix(name, prefix+l.repository+"/")
+	return strings.TrimPrefix(session.Readable(queue), "coven/"+l.repository+"/")
 }
 
 // listing is the output of list --json.
@@ -182,7 +177,7 @@ func (l *list) session(ctx context.Context, one *workflow.WorkflowExecutionInfo)
 	}
 	machines, err := l.pollers(ctx, queue)
 	return listed{
-		Task: l.without(session.Readable(one.Execution.WorkflowId), ""), Status: memo["status"], Reason: memo["reason"], Machine: memo["machine"], Label: memo["needs"], Queue: l.served(queue),
+		Task: strings.TrimPrefix(session.Readable(one.Execution.WorkflowId), l.repository+"/"), Status: memo["status"], Reason: memo["reason"], Machine: memo["machine"], Label: memo["needs"], Queue: l.served(queue),
 		Served: slices.ContainsFunc(machines, func(p poller) bool { return time.Since(p.last) < lost }), Since: one.StartTime.AsTime(),
 	}, err
 }

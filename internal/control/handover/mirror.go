@@ -145,7 +145,7 @@ func (m *mirror) write(ctx context.Context, p *project.Project) error {
 	})
 }
 
-// over fetches what the remote has of a session that is over there, and sets its state. Only the archives of one that has not landed are fetched.
+// over sets the state of a session that is over on its remote. It fetches the target, and the archives only if the session has not landed.
 func (m *mirror) over(ctx context.Context, p *project.Project, name string) error {
 	up, err := fetchTarget(ctx, p, name, m.view)
 	if err == nil {

@@ -1,10 +1,12 @@
 package git
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A child that runs, or that waits for something else, does not wait for a pipe: to look for pipes means to read all directories.
@@ -13,8 +15,10 @@ func TestWaitsForPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	for script, waits := range map[string]bool{"while :; do :; done": false, "exec sleep 1000": false, "exec cat '" + pipe + "'": true} {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+		cmd := exec.CommandContext(ctx, "sh", "-c", script)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +30,7 @@ func TestWaitsForPipe(t *testing.T) {
 			if known && found == waits || t.Failed() {
 				break
 			}
-			if t.Context().Err() != nil {
+			if ctx.Err() != nil {
 				t.Fatalf("%s: %t, %t", script, found, known)
 			}
 		}
