@@ -44,8 +44,8 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 	}
 	seat := m.Places.seat(t.Cost)
 	defer seat.leave()
-	if !m.sit(ctx, seat, t.Heartbeat) {
-		return session.Stop{Status: session.Interrupted, Machine: m.Name}, ctx.Err()
+	if reason, sits := m.sit(ctx, seat, t.Heartbeat); !sits {
+		return session.Stop{Status: session.Interrupted, Reason: reason, Machine: m.Name}, ctx.Err()
 	}
 	if err := m.Check(ctx); err != nil {
 		m.Log("%s: %v", t.Task, err) // the server gets no text
@@ -68,24 +68,27 @@ func (m *Machine) Stretch(ctx context.Context, t session.Task) (session.Stop, er
 	return s, err
 }
 
-// sit waits until a session can begin, and reports whether it can. One that needs a single place does not wait: two queues had a session for the last one, and
+// sit waits until a session can begin, and reports whether it can, or the reason. One that needs a single place does not wait: two queues had a session for the last one, and
 // another machine may have more.
-func (m *Machine) sit(ctx context.Context, s *seat, heartbeat time.Duration) bool {
+func (m *Machine) sit(ctx context.Context, s *seat, heartbeat time.Duration) (reason string, sits bool) {
 	beat := time.NewTicker(max(heartbeat/4, time.Millisecond))
 	defer beat.Stop()
 	for {
 		begun, changed := s.begin()
-		if begun || s.cost == 1 {
-			return begun
+		switch {
+		case begun:
+			return "", true
+		case s.cost == 1:
+			return session.NoPlace, false
 		}
 		select {
 		case <-changed:
 		case <-beat.C:
 			activity.RecordHeartbeat(ctx)
 		case <-m.Park:
-			return false
+			return "", false
 		case <-ctx.Done():
-			return false
+			return "", false
 		}
 	}
 }

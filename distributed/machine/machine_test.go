@@ -289,7 +289,7 @@ echo '{"over":true}'
 	if _, err := os.ReadFile(pipe); err != nil { // it has begun
 		t.Fatal(err)
 	}
-	if stop, err := h.run(1); err != nil || stop.Status != session.Interrupted {
+	if stop, err := h.run(1); err != nil || stop.Status != session.Interrupted || stop.Reason != session.NoPlace {
 		t.Errorf("got %+v, %v", stop, err)
 	}
 	play()

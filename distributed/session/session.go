@@ -90,6 +90,9 @@ func OwnQueue(repository string, plan int, machine string) string {
 // Interrupted is the status of a session that another machine continues: this one is being drained, or has no place.
 const Interrupted = "interrupted"
 
+// NoPlace is the reason of an interrupted session whose machine had no place for it: two queues had one for the last place.
+const NoPlace = "no place"
+
 // checkout is the reason of a session that waits for its machine, such as for room on the disk.
 const checkout = "checkout"
 
@@ -189,12 +192,12 @@ func (r *run) stretch(ctx workflow.Context) error {
 			continue
 		}
 		r.begun, r.stop.Machine = true, ""
-		if errors.As(err, &late) { // another machine continues at once
+		if errors.As(err, &late) || err == nil && stop.Reason == NoPlace { // another machine continues at once
 			continue
 		}
 		failed := (*temporal.ActivityError)(nil)
 		switch {
-		case err == nil: // that machine is being drained, or has no place
+		case err == nil: // that machine is being drained
 			pause = firstPause
 		case errors.As(err, &failed):
 			if workflow.GetVersion(ctx, "show machines", workflow.DefaultVersion, 1) == 1 {

@@ -100,6 +100,19 @@ func TestReview(t *testing.T) {
 	}
 }
 
+// A machine that has no place for a session costs no time. One that is being drained may still ask for sessions.
+func TestNoPlace(t *testing.T) {
+	for reason, want := range map[string]time.Duration{session.NoPlace: 0, "": time.Second} {
+		s := newStory(t, end{stop: session.Stop{Status: session.Interrupted, Reason: reason, Machine: "m1"}})
+		began := s.Now()
+		s.play(t)
+		s.check(t, "plan-3", "plan-3")
+		if waited := s.Now().Sub(began).Truncate(time.Second); waited != want {
+			t.Errorf("%q: it waited %s", reason, waited)
+		}
+	}
+}
+
 // A signal that comes while a machine runs the session leads to another stretch.
 func TestWakeDuringStretch(t *testing.T) {
 	s := newStory(t, end{stop: session.Stop{Status: "waiting", Reason: "review", Machine: "m1"}})
