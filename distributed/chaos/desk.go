@@ -24,6 +24,8 @@ type desk struct {
 	log   *os.File
 	tasks []task
 
+	places chan struct{} // for commands of the person
+
 	mu     sync.Mutex
 	used   time.Duration   // processor time of all commands
 	active map[string]bool // tasks with a command of the person
@@ -33,7 +35,7 @@ type desk struct {
 
 // newDesk makes the first commit of the origin and the clone of the desk.
 func newDesk(ctx context.Context, o options, server *servertest.Server) (*desk, error) {
-	d := &desk{o: o, dir: filepath.Join(o.Dir, "desk"), tasks: tasks(o.Tasks), active: map[string]bool{}}
+	d := &desk{o: o, dir: filepath.Join(o.Dir, "desk"), tasks: tasks(o.Tasks), places: make(chan struct{}, 16), active: map[string]bool{}}
 	if err := home(d.dir); err != nil {
 		return nil, err
 	}
@@ -90,8 +92,8 @@ func (d *desk) coven(ctx context.Context, args ...string) error {
 }
 
 // status returns the sessions of the desk by task.
-func (d *desk) status(ctx context.Context) (map[string]view, error) {
-	cmd := exec.CommandContext(ctx, d.o.Coven, "status", "--all", "--json") //nolint:gosec // it is coven
+func (d *desk) status(ctx context.Context, flags ...string) (map[string]view, error) {
+	cmd := exec.CommandContext(ctx, d.o.Coven, append([]string{"status", "--json"}, flags...)...) //nolint:gosec // it is coven
 	cmd.Dir, cmd.Env = d.dir, d.env
 	text, err := cmd.Output()
 	d.mu.Lock()
@@ -125,32 +127,42 @@ func (v view) over() bool {
 	return v.Status == "completed" || v.Status == "cancelled" || v.Status == "failed" && strings.HasPrefix(v.Detail, "rejected")
 }
 
-// decide plays the person: approves, rejects and cancels sessions, and once coven run has ended, resumes those that no command follows. It
-// returns the number of tasks that are over, and those that coven run has not begun.
-func (d *desk) decide(ctx context.Context, running map[string]bool, ended bool) (over int, unbegun []string, err error) {
+// decide plays the person: approves, rejects and cancels open sessions.
+func (d *desk) decide(ctx context.Context, running map[string]bool) error {
 	views, err := d.status(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range d.tasks {
+		v, open := views[t.ID]
+		switch {
+		case !open, v.over():
+		case t.Kind == cancelled && running[t.ID]:
+			d.start(ctx, t.ID, "cancel", t.ID)
+		case v.Reason == "review" && t.Kind == rejected:
+			d.start(ctx, t.ID, "reject", t.ID, "--reason", "no")
+		case v.Reason == "review":
+			d.start(ctx, t.ID, "approve", t.ID)
+		}
+	}
+	return nil
+}
+
+// count returns the number of tasks that are over. Once coven run has ended, it resumes the sessions that no command follows, and returns the tasks that have none.
+func (d *desk) count(ctx context.Context, running map[string]bool, ended bool) (over int, unbegun []string, err error) {
+	views, err := d.status(ctx, "--all")
 	if err != nil {
 		return 0, nil, err
 	}
 	for _, t := range d.tasks {
-		v := views[t.ID]
-		var args []string
-		switch {
+		switch v := views[t.ID]; {
 		case v.over():
 			over++
-		case t.Kind == cancelled && running[t.ID]:
-			args = []string{"cancel", t.ID}
-		case v.Reason == "review" && t.Kind == rejected:
-			args = []string{"reject", t.ID, "--reason", "no"}
-		case v.Reason == "review":
-			args = []string{"approve", t.ID}
-		case ended && v.Status != "":
-			args = []string{"resume", t.ID}
-		case ended:
+		case !ended, v.Reason == "review", t.Kind == cancelled && running[t.ID]:
+		case v.Status != "":
+			d.start(ctx, t.ID, "resume", t.ID)
+		default:
 			unbegun = append(unbegun, t.ID)
-		}
-		if args != nil {
-			d.start(ctx, t.ID, args...)
 		}
 	}
 	return over, unbegun, nil
@@ -168,15 +180,16 @@ func (d *desk) run(ctx context.Context, tasks ...string) <-chan struct{} {
 
 // start starts a command of the person about a task, unless there is one already.
 func (d *desk) start(ctx context.Context, id string, args ...string) {
-	const most = 16
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.active[id] || len(d.active) > most {
+	if d.active[id] {
 		return
 	}
 	d.active[id] = true
 	d.group.Go(func() {
+		d.places <- struct{}{}
 		err := d.coven(ctx, args...)
+		<-d.places
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		delete(d.active, id)

@@ -55,15 +55,17 @@ func (g *origin) start() error {
 	}
 }
 
-// maintain packs the repository each minute, as hosts of repositories do, until ctx ends.
+// maintain packs the repository and its refs each minute, as hosts of repositories do, until ctx ends.
 func (g *origin) maintain(ctx context.Context) {
 	every := time.NewTicker(time.Minute)
 	defer every.Stop()
 	for {
 		select {
 		case <-every.C:
-			if _, err := output(ctx, g.dir, os.Environ(), "git", "repack", "--geometric=2", "-d", "-q"); err != nil {
-				fmt.Fprintln(g.log, "chaos:", err) //nolint:errcheck // a log
+			for _, args := range []string{"pack-refs --all", "repack --geometric=2 -d -q"} {
+				if _, err := output(ctx, g.dir, os.Environ(), append([]string{"git"}, strings.Fields(args)...)...); err != nil {
+					fmt.Fprintln(g.log, "chaos:", err) //nolint:errcheck // a log
+				}
 			}
 		case <-ctx.Done():
 			return

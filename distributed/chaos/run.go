@@ -85,8 +85,11 @@ func startServer(ctx context.Context, o options) (*servertest.Server, error) {
 // lifting is when the limits of the agents' account end.
 const lifting = 10 * time.Second
 
-// poll is the least pause between two looks of the person. They take at most a twentieth of the time.
+// poll is the least pause between two looks of the person, which take at most a twentieth of the time, and between two that count the tasks.
 const poll = 2 * time.Second
+
+// next returns the time of the next look, when one has ended that began at a time.
+func next(begun time.Time) <-chan time.Time { return time.After(max(poll, 20*time.Since(begun))) }
 
 // work lets the person run and decide all tasks, while it disturbs.
 func (r *run) work(ctx context.Context) error {
@@ -99,7 +102,7 @@ func (r *run) work(ctx context.Context) error {
 	go func() { disturbed <- r.disturb(disturbing) }()
 	go r.origin.maintain(disturbing)
 	r.ran = r.desk.run(ctx)
-	look, lift := time.After(poll), time.After(lifting)
+	look, count, lift := time.After(poll), time.After(poll), time.After(lifting)
 	for r.over < r.o.Tasks || r.ran != nil {
 		select {
 		case <-ctx.Done():
@@ -117,8 +120,14 @@ func (r *run) work(ctx context.Context) error {
 			r.ran = nil
 		case <-look:
 			begun := time.Now()
-			r.look(ctx)
-			look = time.After(max(poll, 20*time.Since(begun)))
+			if err := r.desk.decide(ctx, r.running()); err != nil {
+				r.note("the desk: %v", err)
+			}
+			look = next(begun)
+		case <-count:
+			begun := time.Now()
+			r.count(ctx)
+			count = next(begun)
 		}
 	}
 	calm()
@@ -130,9 +139,9 @@ func (r *run) work(ctx context.Context) error {
 	return nil
 }
 
-// look lets the person look at the tasks.
-func (r *run) look(ctx context.Context) {
-	over, unbegun, err := r.desk.decide(ctx, r.running(), r.ran == nil)
+// count counts the tasks that are over.
+func (r *run) count(ctx context.Context) {
+	over, unbegun, err := r.desk.count(ctx, r.running(), r.ran == nil)
 	if err != nil {
 		r.note("the desk: %v", err)
 		return

@@ -79,7 +79,7 @@ func (t task) grimoire() string {
 const limit = 10 * time.Second
 
 // files is the number of files that the tasks leave in the repository.
-const files = 500
+const files = 200
 
 // script returns the script of all agents. The agent of a task makes a file with the task's name in a second or two, and deletes an old one, so that the repository
 // does not grow.

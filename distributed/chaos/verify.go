@@ -106,7 +106,7 @@ func (r *run) left(ctx context.Context) error {
 
 // agrees checks the sessions and the tasks of the desk.
 func (r *run) agrees(ctx context.Context) error {
-	views, err := r.desk.status(ctx)
+	views, err := r.desk.status(ctx, "--all")
 	if err != nil {
 		return err
 	}
