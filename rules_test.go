@@ -264,6 +264,7 @@ var programsOfGit = map[string]string{
 	"check-ref-format": "",
 	"checkout-index":   "filters",
 	"commit-tree":      "gpg.program, only for a landing that the user's settings sign, and its receipt: in the user's name, on a commit",
+	"commit-graph":     "",
 	"config":           "",
 	"diff-index":       "external diffs, textconv: off by git.DiffArgs",
 	"diff-tree":        "external diffs, textconv: off by git.DiffArgs",

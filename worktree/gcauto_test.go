@@ -81,6 +81,9 @@ func TestPack(t *testing.T) {
 	must(t, snapshot.Pack(t.Context(), r, now))
 	equal(t, "packs, packed", packs() < 10, true)
 	equal(t, "loose, packed", snapshot.LooseObjects(r), 0)
+	equal(t, "loose ref", exists(filepath.Join(r.GitDir, gitIn(t, r.Root, "symbolic-ref", "HEAD"))), false)
+	equal(t, "graph", exists(filepath.Join(r.GitDir, "objects/info/commit-graph")), true)
+	gitIn(t, r.Root, "commit-graph", "verify")
 	for i := range 27 {
 		write(t, filepath.Join(r.GitDir, "objects/17", fmt.Sprintf("%038x", i)), "")
 	}

@@ -85,7 +85,7 @@ func PackDue(r *repo.Repo, now time.Time) bool {
 	return err != nil || now.Sub(info.ModTime()).Abs() >= PackEvery
 }
 
-// Pack packs the objects of the repository, if that is due. It deletes none, so that tasks may run.
+// Pack packs the objects and the refs of the repository, if that is due. It deletes none, so that tasks may run.
 func Pack(ctx context.Context, r *repo.Repo, now time.Time) error {
 	l, err := lockCollection(ctx, r)
 	if err != nil {
