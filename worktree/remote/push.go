@@ -198,9 +198,35 @@ func Location(address string) (host, path string, ok bool) {
 	return strings.ToLower(host), path, ok && host != "" && strings.Contains(path, "/")
 }
 
+// configured returns the URL to which git pushes, or "" if only git can tell: there are several, or URLs are rewritten.
+func configured(ctx context.Context, r *repo.Repo, name string) (string, error) {
+	settings, err := r.Git().Configured(ctx, `^(remote|url)\..*url$|^url\..*insteadof$`, false)
+	var urls, pushes []string
+	for _, s := range settings {
+		switch {
+		case strings.HasPrefix(s.Key, "url."):
+			return "", err
+		case s.Key == "remote."+name+".url":
+			urls = append(urls, s.Value)
+		case s.Key == "remote."+name+".pushurl":
+			pushes = append(pushes, s.Value)
+		}
+	}
+	if len(pushes) > 0 {
+		urls = pushes
+	}
+	if err != nil || len(urls) != 1 {
+		return "", err
+	}
+	return urls[0], nil
+}
+
 // Address returns the URL of a remote without the user's name and password.
 func Address(ctx context.Context, r *repo.Repo, name string) (string, error) {
-	address, err := r.Git().Line(ctx, "remote", "get-url", "--push", "--", name)
+	address, err := configured(ctx, r, name)
+	if err == nil && address == "" {
+		address, err = r.Git().Line(ctx, "remote", "get-url", "--push", "--", name)
+	}
 	if err != nil {
 		return "", exit.Usagef("git remote -v", "there is no remote %s", name)
 	}
