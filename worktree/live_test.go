@@ -179,6 +179,9 @@ func TestArchived(t *testing.T) {
 		for s, err := range archives.States(t.Context(), two, session) {
 			must(t, err)
 			all += s.Session + ":" + string(s.Files["events.jsonl"])
+			equal(t, "record", gitIn(t, two.Root, "show", s.Tip+":events.jsonl")+"\n", string(s.Files["events.jsonl"]))
+			equal(t, "keeps", live.Keeps(t.Context(), two, s.Tip, live.State{Branch: live.Branch{Tip: up.Tip}}), false)
+			equal(t, "keeps itself", live.Keeps(t.Context(), two, s.Tip, live.State{Snapshot: s.Tip}), true)
 		}
 		return all
 	}

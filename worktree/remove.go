@@ -34,6 +34,8 @@ type RemoveRequest struct {
 	// Landed is the branch tip that has landed. It is empty if none has. If the branch still exists and the
 	// worktree contains nothing else, nothing is stored.
 	Landed string
+	// Tree has files that are as good as landed. Those of Landed always are.
+	Tree string
 }
 
 // policy returns the policy for ignored files.
@@ -203,7 +205,12 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 		return false, err
 	}
 	tree := commit.Tree
-	if m.bare = content.HoldsOnly(ctx, m.w, tree); m.bare {
+	m.bare = content.HoldsOnly(ctx, m.w, tree)
+	if !m.bare && m.req.Tree != "" {
+		tree = m.req.Tree
+		m.bare = content.HoldsOnly(ctx, m.w, tree)
+	}
+	if m.bare {
 		own, err := rescue.FindGitWork(ctx, m.w, tree)
 		if err != nil {
 			return false, err
@@ -211,7 +218,7 @@ func (m *removal) besidesLanded(ctx context.Context, rec repo.Record) (bool, err
 		m.bare = own.Empty()
 	}
 	if !m.bare {
-		if tree, err = content.Tree(ctx, m.w); err != nil || tree != commit.Tree {
+		if tree, err = content.Tree(ctx, m.w); err != nil || tree != commit.Tree && tree != m.req.Tree {
 			return true, err
 		}
 	}

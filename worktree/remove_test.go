@@ -10,6 +10,7 @@ import (
 	"github.com/coven-run/coven/worktree/integrate"
 	"github.com/coven-run/coven/worktree/internal/content"
 	"github.com/coven-run/coven/worktree/internal/file"
+	"github.com/coven-run/coven/worktree/internal/repo"
 	"github.com/coven-run/coven/worktree/land"
 	"github.com/coven-run/coven/worktree/pool"
 	"github.com/coven-run/coven/worktree/rescue"
@@ -104,6 +105,37 @@ func TestRemoveLandedKeepsWhatDidNotLand(t *testing.T) {
 	write(t, filepath.Join(w.Path, "later"), "x")
 	ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: landedTip(t, w)}))
 	equal(t, "rescued", rescued(t, r, ref, "later"), "x")
+}
+
+// A remote may keep the work: that of a snapshot, or of the tip.
+func TestRemoveKept(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(w *repo.Worktree)
+		rescues bool
+	}{
+		"snapshot":    {func(*repo.Worktree) {}, false},
+		"tip":         {func(w *repo.Worktree) { must(t, os.Remove(filepath.Join(w.Path, "new"))) }, false},
+		"other files": {func(w *repo.Worktree) { write(t, filepath.Join(w.Path, "new"), "2") }, true},
+		"commit":      {func(w *repo.Worktree) { commitAll(t, w, "more") }, true},
+		"ignored":     {func(w *repo.Worktree) { write(t, filepath.Join(w.Path, "x.log"), "x") }, true},
+		"staged": {func(w *repo.Worktree) {
+			write(t, filepath.Join(w.Path, "new"), "staged")
+			gitIn(t, w.Path, "add", "new")
+			write(t, filepath.Join(w.Path, "new"), "1")
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := sample(t)
+			w := add(t, r, "T")
+			tip := value[string](t)(w.Tip(t.Context()))
+			write(t, filepath.Join(w.Path, "new"), "1")
+			tree := value[snapshot.Snapshot](t)(snapshot.Take(t.Context(), w, "s", "")).Tree
+			test.change(w)
+			ref := value[string](t)(Remove(t.Context(), w, RemoveRequest{Landed: tip, Tree: tree}))
+			equal(t, "rescue", ref != "", test.rescues)
+			equal(t, "gone", exists(w.Path), false)
+		})
+	}
 }
 
 // git omits directories whose paths are too long, as if they did not exist.

@@ -129,7 +129,7 @@ type Archives struct {
 	fetched, others []string // commits: those that the last fetch has brought, and the others
 }
 
-// States returns the states of a session in the archives, without their tips, or why one cannot be read. The archives that have changed last come first.
+// States returns the states of a session in the archives, or why one cannot be read. The tips are the commits of the records. The archives that have changed last come first.
 func (a Archives) States(ctx context.Context, r *repo.Repo, session string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		each := func(tips []string) (more bool) {
@@ -222,7 +222,41 @@ func archived(ctx context.Context, r *repo.Repo, archive, session string) (State
 	if i < 0 {
 		return s, nil
 	}
+	if s.Tip, err = recordIn(ctx, r, archive, entries[i].Oid); err != nil {
+		return s, err
+	}
 	return s, s.read(ctx, r, entries[i].Oid)
+}
+
+// recordIn returns the commit of the record with a tree in an archive, or "".
+func recordIn(ctx context.Context, r *repo.Repo, archive, tree string) (string, error) {
+	for {
+		c, err := r.Git().Commit(ctx, archive)
+		if err != nil || len(c.Parents) == 0 {
+			return "", err
+		}
+		record := c.Parents[len(c.Parents)-1]
+		if of, err := r.Git().Tree(ctx, record); err != nil || of == tree {
+			return record, err
+		}
+		if len(c.Parents) == 1 { // the first record
+			return "", nil
+		}
+		archive = c.Parents[0]
+	}
+}
+
+// Keeps reports whether a tip of an archive keeps the branch and the snapshot of a state.
+func Keeps(ctx context.Context, r *repo.Repo, tip string, s State) bool {
+	for _, oid := range []string{s.Snapshot, s.Branch.Tip} {
+		if oid == "" {
+			continue
+		}
+		if in, err := r.Git().IsAncestor(ctx, oid, tip); err != nil || !in {
+			return false
+		}
+	}
+	return tip != ""
 }
 
 // Rescue stores a state of a session, which another machine has continued, at the remote, and returns its ref there. It can land no more.

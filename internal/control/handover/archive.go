@@ -32,14 +32,16 @@ func fetchTarget(ctx context.Context, p *project.Project, name string, here sess
 	return up, Unreachable(p, name, err)
 }
 
-// archived returns the events of a session that is over on its remote, from the archives there, without its end, so that it can end here, too. landed is the commit
-// with which its task has landed, or "". Without a record that says more than the one here, the events are nil. The error says why the archives have none.
-func archived(ctx context.Context, p *project.Project, name string, archives live.Archives, here session.View, landed string) (events []byte, err error) {
+// archived sets the events of a session that is over on its remote, from the archives there, without its end, so that it can end here, too. Without a record that says
+// more than the one here, the events are nil. The error says why the archives have none.
+func (m *mirror) archived(ctx context.Context, p *project.Project, name string, archives live.Archives) error {
+	here, landed := m.view, m.state.Landed
 	own, err := session.Record(here.Dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var failed error
+	var events []byte
 	for s, err := range archives.States(ctx, p.Repo, here.ID) {
 		v := session.View{}
 		if err == nil {
@@ -57,16 +59,19 @@ func archived(ctx context.Context, p *project.Project, name string, archives liv
 			events = work
 		}
 		if lands { // other machines may have tried it
+			if had, err := live.Read(ctx, p.Repo, m.known); err == nil && live.Keeps(ctx, p.Repo, s.Tip, had) {
+				m.state.Had = m.known
+			}
 			break
 		}
 	}
 	switch {
 	case events == nil:
-		return nil, failed
-	case bytes.HasPrefix(session.EventsOf(own), events):
-		return nil, nil
+		return failed
+	case !bytes.HasPrefix(session.EventsOf(own), events):
+		m.events = events
 	}
-	return events, nil
+	return nil
 }
 
 // ends are the types of events with which a session lands or ends.

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,9 +9,13 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/session/away"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
+	"github.com/coven-run/coven/worktree"
 	"github.com/coven-run/coven/worktree/live"
+	"github.com/coven-run/coven/worktree/remote"
+	"github.com/coven-run/coven/worktree/snapshot"
 )
 
 // over handles the end of a session, which this machine knows, on the remote. The record here becomes the one of the machine that ended it, if the archives have that. If the
@@ -34,8 +39,7 @@ func over(ctx context.Context, p *project.Project, name, task string, here sessi
 	if err := recoverLanding(ctx, p, here); err != nil {
 		return err
 	}
-	events, failed := archived(ctx, p, name, archives, here, m.state.Landed)
-	if m.events, problem = events, errors.Join(problem, failed); ctx.Err() != nil {
+	if problem = errors.Join(problem, m.archived(ctx, p, name, archives)); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err := m.write(ctx, p); err != nil {
@@ -51,6 +55,58 @@ func over(ctx context.Context, p *project.Project, name, task string, here sessi
 		return err
 	}
 	return &LandedError{Task: here.Task, Commit: m.state.Landed}
+}
+
+// KeptWork is the work of a session that its remote keeps since another machine has continued or landed the session.
+type KeptWork struct {
+	Tip      string // of the branch; empty if nothing is kept
+	Tree     string // of the files
+	snapshot string
+}
+
+// WorkKept returns the work that this machine had before another machine landed the session in dir, if the session's remote keeps it. base is the commit from which the
+// task started.
+func WorkKept(ctx context.Context, r *worktree.Repo, dir, base string) (KeptWork, error) {
+	at := away.Read(dir)
+	if at == nil || at.Had == "" {
+		return KeptWork{}, nil
+	}
+	had, err := live.Read(ctx, r, at.Had)
+	if err != nil {
+		return KeptWork{}, nil //nolint:nilerr // it is stored once more
+	}
+	return workOf(ctx, r, had, base)
+}
+
+// keptBy returns the work at the last tip of a session that this machine had, if a later tip keeps it.
+func keptBy(ctx context.Context, r *worktree.Repo, task, base, later string) (KeptWork, error) {
+	known, err := live.Known(ctx, r, task)
+	if err != nil || known == "" {
+		return KeptWork{}, err
+	}
+	had, err := live.Read(ctx, r, known)
+	if err != nil || !live.Keeps(ctx, r, later, had) {
+		return KeptWork{}, nil //nolint:nilerr // as above
+	}
+	return workOf(ctx, r, had, base)
+}
+
+func workOf(ctx context.Context, r *worktree.Repo, had live.State, base string) (k KeptWork, err error) {
+	k = KeptWork{Tip: cmp.Or(had.Branch.Tip, base), snapshot: had.Snapshot}
+	k.Tree, err = remote.Tree(ctx, r, cmp.Or(had.Snapshot, k.Tip))
+	return k, err
+}
+
+// DropSnapshots deletes the snapshots of the session here, unless this machine has made others.
+func (k KeptWork) DropSnapshots(ctx context.Context, r *worktree.Repo, session string) error {
+	if k.snapshot == "" {
+		return nil
+	}
+	last, err := snapshot.Last(ctx, r, session)
+	if err != nil || last.Commit != k.snapshot {
+		return err
+	}
+	return snapshot.Drop(ctx, r, session)
 }
 
 // An EndedError means that a session ended on another machine, without landing.

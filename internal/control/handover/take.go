@@ -394,7 +394,11 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 		if aside != "" {
 			note += "; its record is in " + aside
 		}
-		if _, err := worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: note}); err != nil {
+		kept, err := keptBy(ctx, p.Repo, task, v.Info.Base, s.Tip)
+		if err != nil {
+			return err
+		}
+		if _, err := worktree.Remove(ctx, tree, worktree.RemoveRequest{Note: note, Landed: kept.Tip, Tree: kept.Tree}); err != nil {
 			return err
 		}
 	}

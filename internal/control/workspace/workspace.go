@@ -220,7 +220,17 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		return "", err
 	}
 	req := worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed}
+	kept, err := handover.WorkKept(ctx, s.Repo, s.Session.Dir, s.Base)
+	if err != nil {
+		return "", err
+	}
+	if kept.Tip != "" {
+		req.Landed, req.Tree = kept.Tip, kept.Tree
+	}
 	ref, err := worktree.Remove(ctx, tree, req)
+	if err == nil {
+		err = kept.DropSnapshots(ctx, s.Repo, s.Session.ID)
+	}
 	if err == nil {
 		s.forgetCaches(tree.Name, landed)
 		s.distrust(tree.Path)

@@ -34,6 +34,7 @@ type State struct {
 	Machine string `json:"machine,omitempty"` // its name
 	Remote  string `json:"remote,omitempty"`  // origin
 	Landed  string `json:"landed,omitempty"`  // commit with which the task has landed; empty if it has not
+	Had     string `json:"had,omitempty"`     // if it has landed: the last tip that this machine had, if the remote keeps all of its content
 	Partial bool   `json:"partial,omitempty"` // the events here may not be those of Tip yet
 	Status  string `json:"status,omitempty"`  // with which it ended without landing: failed, cancelled or completed; empty if the remote has no record of the end
 	Why     string `json:"why,omitempty"`     // it ended so
