@@ -17,7 +17,8 @@ import (
 // A fleet has all machines that were ever there.
 type fleet struct {
 	o       options
-	port    string   // of the server
+	on      string   // address of the server
+	port    string   // see initArg
 	client  []string // variables of its clients
 	mu      sync.Mutex
 	all     []*machine
@@ -67,7 +68,7 @@ func (f *fleet) hire(ctx context.Context) error {
 	defer log.Close() //nolint:errcheck // the machine has it
 	clone := fmt.Sprintf("git clone -q %s clone 2>&1 && cd clone && exec \"$@\"", url)
 	m.cmd = inNamespaces(context.WithoutCancel(ctx), m.name, f.port, "/bin/sh", "-c", clone, "sh",
-		f.o.Worker, "--on", "127.0.0.1:"+f.port, "-j", fmt.Sprint(f.o.Jobs), "--name", m.name, "--coven", f.o.Coven)
+		f.o.Worker, "--on", f.on, "-j", fmt.Sprint(f.o.Jobs), "--name", m.name, "--coven", f.o.Coven)
 	m.cmd.Dir, m.cmd.Env, m.cmd.Stdout, m.cmd.Stderr = m.dir, environ(f.o.Dir, m.dir, f.client...), log, log
 	input, err := m.cmd.StdinPipe()
 	if err != nil {

@@ -16,9 +16,11 @@ import (
 // gateway is the address of the desk, the server and the origin in the machines' network.
 const gateway = "10.77.0.1"
 
-// initArg is the first argument of the first process in namespaces. The host name follows, the port of the server for a machine or 0 for the
-// desk, and the command line of the child.
+// initArg is the first argument of the first process in namespaces. The host name follows, the port of the server for a machine, direct for one that needs no
+// forwarding, or 0 for the desk, and the command line of the child.
 const initArg = "init"
+
+const direct = "direct"
 
 // exited is the exit code of a child.
 type exited int
@@ -76,22 +78,17 @@ func reap(child int) error {
 	}
 }
 
-// connect sets the network of a machine up, when standard input names its address, and forwards the server's port: coven-worker encrypts all
-// connections but those to its own machine.
+// connect sets the network of a machine up, when standard input names its address. If the server has no certificates, it forwards the server's port: coven-worker
+// encrypts all connections but those to its own machine.
 func connect(port string) error {
 	address, err := io.ReadAll(io.LimitReader(os.Stdin, 100))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(ip("addr add "+string(address)+"/16 dev eth0"), ip("link set eth0 up")); err != nil {
+	if err := errors.Join(ip("addr add "+string(address)+"/16 dev eth0"), ip("link set eth0 up")); err != nil || port == direct {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:"+port) //nolint:noctx // it takes no time
-	if err != nil {
-		return err
-	}
-	go forward(listener, net.JoinHostPort(gateway, port))
-	return nil
+	return forwardAll("127.0.0.1:"+port, net.JoinHostPort(gateway, port))
 }
 
 // plug connects a machine, whose first process is given, to the bridge.
@@ -102,20 +99,20 @@ func plug(pid int, link string) error {
 	)
 }
 
-// bridge makes the network of the machines, and forwards the server's port, which is only open to this machine.
-func bridge(port string) error {
-	if err := errors.Join(ip("link add bridge type bridge"), ip("addr add "+gateway+"/16 dev bridge"), ip("link set bridge up")); err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(gateway, port)) //nolint:noctx // it takes no time
-	if err != nil {
-		return err
-	}
-	go forward(listener, "127.0.0.1:"+port)
-	return nil
+// bridge makes the network of the machines.
+func bridge() error {
+	return errors.Join(ip("link add bridge type bridge"), ip("addr add "+gateway+"/16 dev bridge"), ip("link set bridge up"))
 }
 
-// forward connects everyone who connects to a listener to an address.
+// forwardAll connects everyone who connects to an address here to another one.
+func forwardAll(here, there string) error {
+	listener, err := net.Listen("tcp", here) //nolint:noctx // it takes no time
+	if err == nil {
+		go forward(listener, there)
+	}
+	return err
+}
+
 func forward(listener net.Listener, address string) {
 	for {
 		from, err := listener.Accept()

@@ -43,15 +43,23 @@ func prepare(ctx context.Context, o options) (*run, error) {
 	if err := os.MkdirAll(filepath.Join(o.Dir, "logs"), 0o755); err != nil {
 		return nil, err
 	}
-	var err error
-	if r.server, err = startServer(ctx, o); err != nil {
-		return nil, err
-	}
-	_, port, err := net.SplitHostPort(r.server.Address())
+	err := bridge()
 	if err != nil {
 		return nil, err
 	}
-	if err := bridge(port); err != nil {
+	if r.server, err = startServer(ctx, o); err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(r.server.Address())
+	if err != nil {
+		return nil, err
+	}
+	if host != gateway {
+		err = forwardAll(net.JoinHostPort(gateway, port), r.server.Address())
+	} else {
+		port = direct
+	}
+	if err != nil {
 		return nil, err
 	}
 	if r.origin, err = newOrigin(ctx, o.Dir); err != nil {
@@ -60,7 +68,7 @@ func prepare(ctx context.Context, o options) (*run, error) {
 	if r.desk, err = newDesk(ctx, r.o, r.server); err != nil {
 		return nil, err
 	}
-	r.fleet = &fleet{o: r.o, port: port, client: r.server.Environ()}
+	r.fleet = &fleet{o: r.o, on: r.server.Address(), port: port, client: r.server.Environ()}
 	for range o.Machines {
 		if err := r.fleet.hire(ctx); err != nil {
 			return nil, err
@@ -75,7 +83,7 @@ func startServer(ctx context.Context, o options) (*servertest.Server, error) {
 	if !o.Postgres {
 		return servertest.Start(ctx, dir)
 	}
-	team, err := servertest.StartTeam(ctx, dir, servertest.TeamOptions{})
+	team, err := servertest.StartTeam(ctx, dir, servertest.TeamOptions{Host: gateway})
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type Place struct {
 
 // Grip is how long the first two places last unless their sessions ask again: all wait for them. answers is how often a session asks while its place lasts.
 const (
-	Grip    = 1500 * time.Millisecond
+	Grip    = 3 * time.Second
 	answers = 3
 )
 
