@@ -40,11 +40,16 @@ func newDesk(ctx context.Context, o options, server *servertest.Server) (*desk, 
 		return nil, err
 	}
 	d.env = append(environ(o.Dir, d.dir, server.Environ()...), "COVEN_WORKER_HEARTBEAT="+o.Heartbeat.String(), "PATH="+filepath.Dir(o.Worker)+":"+os.Getenv("PATH"))
-	log, err := os.Create(filepath.Join(o.Dir, "logs", "desk.log"))
+	log, err := os.OpenFile(filepath.Join(o.Dir, "logs", "desk.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	d.log = log
+	if o.Continue {
+		d.dir = filepath.Join(d.dir, "clone")
+		_, err := output(ctx, d.dir, d.env, o.Coven, "config", "set", "--user", "run.on", server.Address())
+		return d, err
+	}
 	files := map[string]string{
 		".coven/config.yaml": "provider: scripted-loop\nlimits: {max_wait: 1s}\nchecks: [\"test -n \\\"$(ls t-*)\\\"\"]\nrun: {remote: origin}\n",
 		"README":             "the shop\n",

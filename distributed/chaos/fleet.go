@@ -19,6 +19,7 @@ type fleet struct {
 	o       options
 	on      string   // address of the server
 	port    string   // see initArg
+	gone    int      // machines of the first part of a run that is continued
 	client  []string // variables of its clients
 	mu      sync.Mutex
 	all     []*machine
@@ -53,7 +54,7 @@ type fault struct {
 // hire adds a machine.
 func (f *fleet) hire(ctx context.Context) error {
 	f.mu.Lock()
-	number := len(f.all) + 1
+	number := f.gone + len(f.all) + 1
 	m := &machine{name: fmt.Sprintf("m%d", number), ended: make(chan struct{})}
 	f.all = append(f.all, m)
 	f.mu.Unlock()

@@ -37,6 +37,7 @@ type options struct {
 	Postgres  bool          // the server for a team, with PostgreSQL
 	Measure   bool          // do not fail if a number is over its limit
 	Keep      bool
+	Continue  bool // a run whose processes were all killed
 }
 
 func (o *options) flags(f *flag.FlagSet) {
@@ -57,6 +58,7 @@ func (o *options) flags(f *flag.FlagSet) {
 	f.BoolVar(&o.Postgres, "postgres", false, "the server for a team, with PostgreSQL")
 	f.BoolVar(&o.Measure, "measure", false, "do not fail if a number is over its limit, on a machine with other work")
 	f.BoolVar(&o.Keep, "keep", false, "keep the directory")
+	f.BoolVar(&o.Continue, "continue", false, "continue a run with -postgres and -keep in -dir, as after a power cut")
 }
 
 func main() {

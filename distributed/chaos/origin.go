@@ -29,6 +29,9 @@ func newOrigin(ctx context.Context, root string) (*origin, error) {
 		return nil, err
 	}
 	g.log = log
+	if _, err := os.Stat(g.dir); err == nil { // of the first part of a run
+		return g, g.start()
+	}
 	for _, args := range []string{"init -q --bare -b main " + g.dir, "-C " + g.dir + " config receive.autogc false"} {
 		if _, err := output(ctx, root, os.Environ(), append([]string{"git"}, strings.Fields(args)...)...); err != nil {
 			return nil, err

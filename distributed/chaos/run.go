@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/coven-run/coven/distributed/server/servertest"
@@ -18,21 +20,57 @@ const clock = "15:04:05.000"
 // A run has all parts of the world.
 type run struct {
 	o      options
-	begun  time.Time
 	took   time.Duration
 	ran    <-chan struct{} // closed when coven run has ended; nil afterwards
 	over   int             // tasks
-	costs  []cost
-	peak   int64 // of the server's memory, in bytes
+	before int             // those that were over when the run was continued
+	idle   time.Duration   // processor time of this computer between the parts of the run
+	kept
 	server *servertest.Server
 	origin *origin
 	desk   *desk
 	fleet  *fleet
 }
 
+// kept is what a run that is continued knows of its first part.
+type kept struct {
+	Begun time.Time
+	Costs []cost
+	Peak  int64 // of the server's memory, in bytes
+}
+
+// keptFile returns the file of kept.
+func (o options) keptFile() string { return filepath.Join(o.Dir, "kept.json") }
+
+// recall reads kept, so that the costs go on from the last one.
+func (r *run) recall() error {
+	text, err := os.ReadFile(r.o.keptFile())
+	if err == nil {
+		err = json.Unmarshal(text, &r.kept)
+	}
+	if err != nil {
+		return err
+	}
+	r.over = r.Costs[len(r.Costs)-1].Over
+	r.before, r.idle = r.over, busy()-r.Costs[len(r.Costs)-1].Busy
+	return nil
+}
+
+// keep writes kept.
+func (r *run) keep() error {
+	text, err := json.Marshal(r.kept)
+	if err == nil {
+		err = os.WriteFile(r.o.keptFile()+".new", text, 0o644)
+	}
+	if err == nil {
+		err = os.Rename(r.o.keptFile()+".new", r.o.keptFile())
+	}
+	return err
+}
+
 // prepare starts everything but the tasks.
 func prepare(ctx context.Context, o options) (*run, error) {
-	r := &run{o: o, begun: time.Now()}
+	r := &run{o: o, kept: kept{Begun: time.Now()}}
 	for _, path := range []*string{&r.o.Coven, &r.o.Worker} {
 		full, err := filepath.Abs(*path)
 		if err != nil {
@@ -44,6 +82,9 @@ func prepare(ctx context.Context, o options) (*run, error) {
 		return nil, err
 	}
 	err := bridge()
+	if err == nil && o.Continue {
+		err = r.recall()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +109,16 @@ func prepare(ctx context.Context, o options) (*run, error) {
 	if r.desk, err = newDesk(ctx, r.o, r.server); err != nil {
 		return nil, err
 	}
-	r.fleet = &fleet{o: r.o, on: r.server.Address(), port: port, client: r.server.Environ()}
+	gone, err := filepath.Glob(filepath.Join(o.Dir, "logs", "m*.log"))
+	if err != nil {
+		return nil, err
+	}
+	for _, log := range gone { // its disk is lost, too
+		if err := os.RemoveAll(filepath.Join(o.Dir, strings.TrimSuffix(filepath.Base(log), ".log"))); err != nil {
+			return nil, err
+		}
+	}
+	r.fleet = &fleet{o: r.o, gone: len(gone), on: r.server.Address(), port: port, client: r.server.Environ()}
 	for range o.Machines {
 		if err := r.fleet.hire(ctx); err != nil {
 			return nil, err
@@ -83,7 +133,11 @@ func startServer(ctx context.Context, o options) (*servertest.Server, error) {
 	if !o.Postgres {
 		return servertest.Start(ctx, dir)
 	}
-	team, err := servertest.StartTeam(ctx, dir, servertest.TeamOptions{Host: gateway})
+	options := servertest.TeamOptions{Host: gateway}
+	if o.Keep {
+		options.Database = filepath.Join(o.Dir, "pg")
+	}
+	team, err := servertest.StartTeam(ctx, dir, options)
 	if err != nil {
 		return nil, err
 	}
@@ -101,9 +155,12 @@ func next(begun time.Time) <-chan time.Time { return time.After(max(poll, 20*tim
 
 // work lets the person run and decide all tasks, while it disturbs.
 func (r *run) work(ctx context.Context) error {
-	r.begun = time.Now()
-	r.note("%d tasks begin", r.o.Tasks)
-	r.costs = []cost{{0, busy()}}
+	if r.o.Continue {
+		r.note("%d tasks go on after %d", r.o.Tasks, r.over)
+	} else {
+		r.Begun, r.Costs = time.Now(), []cost{{0, busy()}}
+		r.note("%d tasks begin", r.o.Tasks)
+	}
 	disturbing, calm := context.WithTimeout(ctx, r.o.Disturb)
 	defer calm()
 	disturbed := make(chan error, 1)
@@ -139,7 +196,7 @@ func (r *run) work(ctx context.Context) error {
 		}
 	}
 	calm()
-	r.took = time.Since(r.begun)
+	r.took = time.Since(r.Begun)
 	r.settle()
 	if disturbed != nil {
 		return <-disturbed
@@ -159,25 +216,28 @@ func (r *run) count(ctx context.Context) {
 		r.ran = r.desk.run(ctx, unbegun...)
 	}
 	if rss, err := r.server.RSS(); err == nil {
-		r.peak = max(r.peak, rss)
+		r.Peak = max(r.Peak, rss)
 	}
 	if over != r.over {
-		now, last := cost{over, busy()}, r.costs[len(r.costs)-1]
-		r.costs = append(r.costs, now)
+		now, last := cost{over, busy() - r.idle}, r.Costs[len(r.Costs)-1]
+		r.Costs = append(r.Costs, now)
 		r.note("%d over, %d ms of processor time for each since the last line", over, now.since(last).Milliseconds())
 	}
 	r.over = over
+	if err := r.keep(); err != nil {
+		r.note("the costs: %v", err)
+	}
 }
 
 // A cost is the processor time that this computer had used when a number of tasks was over.
 type cost struct {
-	over int
-	busy time.Duration
+	Over int
+	Busy time.Duration
 }
 
 // since returns the processor time of a task since an earlier cost.
 func (c cost) since(earlier cost) time.Duration {
-	return (c.busy - earlier.busy) / time.Duration(max(1, c.over-earlier.over))
+	return (c.Busy - earlier.Busy) / time.Duration(max(1, c.Over-earlier.Over))
 }
 
 // sample is the number of tasks whose cost is compared.
@@ -185,16 +245,16 @@ const sample = 500
 
 // growth returns the processor time for each of the first tasks and of the last ones, if there are many.
 func (r *run) growth() (first, last time.Duration, many bool) {
-	end := r.costs[len(r.costs)-1]
-	for i, c := range r.costs {
-		if first == 0 && c.over >= sample {
-			first = c.since(r.costs[0])
+	end := r.Costs[len(r.Costs)-1]
+	for i, c := range r.Costs {
+		if first == 0 && c.Over >= sample {
+			first = c.since(r.Costs[0])
 		}
-		if c.over <= end.over-sample {
-			last = end.since(r.costs[i])
+		if c.Over <= end.Over-sample {
+			last = end.since(r.Costs[i])
 		}
 	}
-	return first, last, end.over >= 3*sample
+	return first, last, end.Over >= 3*sample
 }
 
 // settle waits for the commands of the person, and for the machines that come back.
@@ -208,7 +268,7 @@ func (r *run) settle() {
 
 // note prints a line with the time since the beginning.
 func (r *run) note(format string, args ...any) {
-	fmt.Printf("%6.1f s  %s\n", time.Since(r.begun).Seconds(), fmt.Sprintf(format, args...))
+	fmt.Printf("%6.1f s  %s\n", time.Since(r.Begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // close ends everything that is left.

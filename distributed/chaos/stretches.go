@@ -23,7 +23,7 @@ func (r *run) stretches() []stretch {
 	for _, m := range machines {
 		text, err := os.ReadFile(r.fleet.log(m))
 		if err == nil {
-			all = append(all, parse(m.name, string(text), r.begun)...)
+			all = append(all, parse(m.name, string(text), r.Begun)...)
 		}
 	}
 	slices.SortFunc(all, func(a, b stretch) int { return a.begin.Compare(b.begin) })

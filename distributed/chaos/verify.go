@@ -174,7 +174,7 @@ func (r *run) numbers(ctx context.Context) error {
 			wrong = append(wrong, errors.New(line))
 		}
 	}
-	n := time.Duration(r.o.Tasks)
+	n := time.Duration(r.o.Tasks - r.before)
 	all := r.stretches()
 	kinds := map[string]int{}
 	for _, f := range r.fleet.faults {
@@ -196,7 +196,7 @@ func (r *run) numbers(ctx context.Context) error {
 	if first, last, many := r.growth(); many {
 		check(last > first*12/10, "processor time of this computer for each of the first %d tasks %d ms, for each of the last %d ms", sample, first.Milliseconds(), last.Milliseconds())
 	}
-	check(r.peak > memoryLimit, "server: %d MB", r.peak>>20)
+	check(r.Peak > memoryLimit, "server: %d MB", r.Peak>>20)
 	attempts, err := r.landings(ctx)
 	check(false, "landings: %d repeated", attempts-r.landing())
 	return errors.Join(append(wrong, err)...)

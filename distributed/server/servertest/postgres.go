@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -17,10 +18,12 @@ import (
 // directory's permissions keep others out.
 type postgres struct {
 	dir     string
+	stays   bool // dir
 	process *process
 }
 
-func startPostgres(ctx context.Context, logFile string) (*postgres, error) {
+// startPostgres starts a server with the files in dir, or in a temporary directory if that is empty.
+func startPostgres(ctx context.Context, logFile, dir string) (*postgres, error) {
 	bin, err := postgresPrograms()
 	if err != nil {
 		return nil, err
@@ -34,13 +37,18 @@ func startPostgres(ctx context.Context, logFile string) (*postgres, error) {
 		return nil, err
 	}
 	defer func() { _ = logs.Close() }()
-	// Not below a test's directory, which another account cannot enter and whose path may be too
-	// long for a socket.
-	dir, err := os.MkdirTemp("", "pg")
+	p := &postgres{dir: dir, stays: dir != ""}
+	if p.stays {
+		err = os.MkdirAll(dir, 0o700)
+	} else {
+		// Not below a test's directory, which another account cannot enter and whose path may be too
+		// long for a socket.
+		dir, err = os.MkdirTemp("", "pg")
+		p.dir = dir
+	}
 	if err != nil {
 		return nil, err
 	}
-	p := &postgres{dir: dir}
 	if account != nil {
 		if err := os.Chown(dir, int(account.Uid), int(account.Gid)); err != nil {
 			return nil, errors.Join(err, p.stop())
@@ -53,9 +61,16 @@ func startPostgres(ctx context.Context, logFile string) (*postgres, error) {
 		return cmd
 	}
 	data := filepath.Join(dir, "data")
-	initdb := command(ctx, "initdb", "-D", data, "-U", "temporal", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-	if err := initdb.Run(); err != nil {
-		return nil, errors.Join(fmt.Errorf("initdb: %w\n%s", err, tail(logFile)), p.stop())
+	if _, err := os.Stat(data); err != nil {
+		initdb := command(ctx, "initdb", "-D", data, "-U", "temporal", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
+		if err := initdb.Run(); err != nil {
+			return nil, errors.Join(fmt.Errorf("initdb: %w\n%s", err, tail(logFile)), p.stop())
+		}
+	}
+	for _, lock := range []string{filepath.Join(data, "postmaster.pid"), filepath.Join(dir, ".s.PGSQL.5432.lock")} { // of a server that was killed
+		if err := os.Remove(lock); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
 	// It outlives its start's context.
 	p.process, err = launch(command(context.WithoutCancel(ctx), "postgres", "-D", data, "-k", dir,
@@ -88,7 +103,7 @@ func (p *postgres) ready(ctx context.Context) error {
 	}
 }
 
-// stop ends the server and removes its directory.
+// stop ends the server, and removes its directory if that is a temporary one.
 func (p *postgres) stop() error {
 	if p.process != nil && !p.process.ended() {
 		// SIGQUIT: at once, with its children.
@@ -96,6 +111,9 @@ func (p *postgres) stop() error {
 			return err
 		}
 		<-p.process.done
+	}
+	if p.stays {
+		return nil
 	}
 	return os.RemoveAll(p.dir)
 }

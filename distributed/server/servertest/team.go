@@ -30,6 +30,9 @@ type TeamOptions struct {
 	Host string
 	// NoAuthorizer lets every client with a certificate do everything.
 	NoAuthorizer bool
+	// Database is a directory for PostgreSQL's files, with a short path that its account can enter. It may have those of an earlier server, which
+	// was killed, and it stays. If it is empty, the directory is a temporary one.
+	Database string
 }
 
 // UseTeam starts a server like StartTeam for a test and stops it at the test's end. It skips the test
@@ -54,7 +57,7 @@ func StartTeam(ctx context.Context, dir string, o TeamOptions) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	database, err := startPostgres(ctx, filepath.Join(dir, "postgres.log"))
+	database, err := startPostgres(ctx, filepath.Join(dir, "postgres.log"), o.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +89,8 @@ func newTeam(dir string, o TeamOptions) (*Team, error) {
 			return nil, fmt.Errorf("%s is %w", program, ErrMissing)
 		}
 	}
-	if err := os.CopyFS(filepath.Join(dir, "setup"), server.Files); err != nil {
+	setup := filepath.Join(dir, "setup")
+	if err := errors.Join(os.RemoveAll(setup), os.CopyFS(setup, server.Files)); err != nil {
 		return nil, err
 	}
 	port, err := freePorts(10)
