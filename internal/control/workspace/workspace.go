@@ -208,10 +208,14 @@ func (s *Workspace) started() bool {
 // Leave stores the unlanded contents of the worktree and removes it. A worktree with ignored files that are
 // too large to store stays, unless it has landed and goes to the pool.
 func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
+	kept, err := handover.WorkKept(ctx, s.Repo, s.Session.Dir, s.Base)
+	if err != nil {
+		return "", err
+	}
 	tree, err := worktree.Leftover(ctx, s.Repo, s.Task)
 	if errors.Is(err, worktree.ErrNoWorktree) {
 		s.forgetCaches(worktree.SafeName(s.Task), landed) // coven was killed before it removed them
-		return "", nil
+		return "", kept.DropSnapshots(ctx, s.Repo, s.Session.ID)
 	}
 	if err != nil {
 		return "", err
@@ -220,10 +224,6 @@ func (s *Workspace) Leave(ctx context.Context, landed string) (string, error) {
 		return "", err
 	}
 	req := worktree.RemoveRequest{Note: "session " + s.Session.ID, Landed: landed}
-	kept, err := handover.WorkKept(ctx, s.Repo, s.Session.Dir, s.Base)
-	if err != nil {
-		return "", err
-	}
 	if kept.Tip != "" {
 		req.Landed, req.Tree = kept.Tip, kept.Tree
 	}
