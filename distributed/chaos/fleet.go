@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/coven-run/coven/distributed/server/servertest"
 )
 
 // A fleet has all machines that were ever there.
@@ -25,6 +28,24 @@ type fleet struct {
 	all     []*machine
 	faults  []fault
 	signals sync.WaitGroup
+}
+
+// newFleet returns the fleet of a server. The machines of the first part of a run have lost their disks.
+func newFleet(o options, s *servertest.Server) (*fleet, error) {
+	f := &fleet{o: o, on: s.Address(), port: direct, client: s.Environ()}
+	host, port, err := net.SplitHostPort(f.on)
+	if err == nil && host != gateway {
+		f.port, err = port, forwardAll(net.JoinHostPort(gateway, port), f.on)
+	}
+	if err != nil {
+		return nil, err
+	}
+	logs, err := filepath.Glob(filepath.Join(o.Dir, "logs", "m*.log"))
+	for _, log := range logs {
+		f.gone++
+		err = errors.Join(err, os.RemoveAll(filepath.Join(o.Dir, strings.TrimSuffix(filepath.Base(log), ".log"))))
+	}
+	return f, err
 }
 
 // A machine runs one coven-worker in a clone of its own, in namespaces of its own.

@@ -5,10 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/coven-run/coven/distributed/server/servertest"
@@ -91,34 +89,15 @@ func prepare(ctx context.Context, o options) (*run, error) {
 	if r.server, err = startServer(ctx, o); err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(r.server.Address())
-	if err != nil {
-		return nil, err
-	}
-	if host != gateway {
-		err = forwardAll(net.JoinHostPort(gateway, port), r.server.Address())
-	} else {
-		port = direct
-	}
-	if err != nil {
-		return nil, err
-	}
 	if r.origin, err = newOrigin(ctx, o.Dir); err != nil {
 		return nil, err
 	}
 	if r.desk, err = newDesk(ctx, r.o, r.server); err != nil {
 		return nil, err
 	}
-	gone, err := filepath.Glob(filepath.Join(o.Dir, "logs", "m*.log"))
-	if err != nil {
+	if r.fleet, err = newFleet(r.o, r.server); err != nil {
 		return nil, err
 	}
-	for _, log := range gone { // its disk is lost, too
-		if err := os.RemoveAll(filepath.Join(o.Dir, strings.TrimSuffix(filepath.Base(log), ".log"))); err != nil {
-			return nil, err
-		}
-	}
-	r.fleet = &fleet{o: r.o, gone: len(gone), on: r.server.Address(), port: port, client: r.server.Environ()}
 	for range o.Machines {
 		if err := r.fleet.hire(ctx); err != nil {
 			return nil, err
