@@ -121,10 +121,10 @@ distributed: build ## run the tests of workers: Temporal's server, and TASKS=60 
 	@if [ "$(TASKS)" = 0 ]; then :; elif unshare --fork --pid --net --mount true 2>/dev/null; then $(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(TASKS) $(CHAOS); \
 		else echo "no namespaces here: the chaos test of workers is skipped"; fi
 
-distributed-long: build ## run 10,000 tasks while a machine is killed each minute; LONG=500 for fewer (Linux, root)
+distributed-long: build ## run 10,000 tasks while a machine is killed each minute; LONG=500 for fewer; CHAOS='-dir D -keep', and -continue after a power cut (Linux, root)
 	@.ci/temporal $(TOOLS)
 	@$(GO) -C distributed build -o $(CURDIR)/$(BIN)/ ./cmd/coven-worker ./chaos
-	@$(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(or $(LONG),10000) -postgres -kill 1m -hang 0 -cut 0 -server 0 -origin 0 -for 24h -limit 24h
+	@$(BIN)/chaos -coven $(BIN)/coven -worker $(BIN)/coven-worker -tasks $(or $(LONG),10000) -postgres -kill 1m -hang 0 -cut 0 -server 0 -origin 0 -for 24h -limit 24h $(CHAOS)
 
 crash: ## kill coven at many crash points and resume it: CRASH=all make crash uses all of them, CRASH=few fewer, CRASHED='a|b' two stories
 	COVEN_LONG=1 $(TESTRUN) -count=1 -timeout=5h $(TESTFLAGS) -run='^TestCrash$(if $(CRASHED),$$/^($(CRASHED))$$)' ./cmd/coven
