@@ -190,7 +190,9 @@ func (d *decoder) task() (Task, error) {
 	}
 	d.into("priority", "a whole number", &t.Priority)
 	d.into("labels", "a list of strings", &t.Labels)
-	_ = json.Unmarshal(d.raw("dependency_count"), &t.depends) // only programs write it
+	if count := d.raw("dependency_count"); count != nil {
+		_ = json.Unmarshal(count, &t.depends) // only programs write it
+	}
 	t.aside = d.flag("pinned") || d.flag("is_template") || d.flag("ephemeral")
 	for _, dep := range t.DependsOn {
 		if dep.Type == parentChild && t.Parent == "" {

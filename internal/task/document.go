@@ -27,7 +27,7 @@ type document struct {
 // lineContent is the content of a line.
 type lineContent struct {
 	known bool
-	task  Task
+	task  *Task // not changed: readings share it
 	none  bool // not a task
 	typed bool // has "_type"
 }
@@ -79,7 +79,7 @@ func (d *document) read(i int) error {
 	d.line[t.ID] = i
 	delete(d.tasks, t.ID)
 	if t.Status != statusTombstone {
-		d.tasks[t.ID] = t
+		d.tasks[t.ID] = *t
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (d *document) decode(i int) (lineContent, error) {
 	if err != nil {
 		return lineContent{}, d.corrupt(i, err)
 	}
-	return lineContent{known: true, task: t, typed: kind != ""}, nil
+	return lineContent{known: true, task: &t, typed: kind != ""}, nil
 }
 
 // parts splits a line into a byte order mark, its body and its ending.

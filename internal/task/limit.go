@@ -74,7 +74,8 @@ func large(head []byte) lineContent {
 	if m := headStatus.FindSubmatch(head); m != nil {
 		status = string(m[1])
 	}
-	return lineContent{known: true, task: tooLarge(string(id[1]), status)}
+	t := tooLarge(string(id[1]), status)
+	return lineContent{known: true, task: &t}
 }
 
 // open opens the tasks file for reading. Both results are nil if it does not exist.

@@ -60,7 +60,7 @@ func Members(line []byte) ([]Member, error) {
 		return nil, &SyntaxError{c.at, "a line must be a JSON object"}
 	}
 	c.at++
-	var found []Member
+	found := make([]Member, 0, 16)
 	for c.space(); c.line[c.at] != '}'; c.space() {
 		if c.line[c.at] == ',' {
 			c.at++
