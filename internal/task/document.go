@@ -28,8 +28,8 @@ type document struct {
 type lineContent struct {
 	known bool
 	task  *Task // not changed: readings share it
-	none  bool // not a task
-	typed bool // has "_type"
+	none  bool  // not a task
+	typed bool  // has "_type"
 }
 
 // reading is the decoded content of the lines when the file was last read. It is reused for unchanged
