@@ -30,7 +30,7 @@ type run struct {
 	fleet  *fleet
 }
 
-// kept is what a run that is continued knows of its first part.
+// kept is the state that the next part of a run needs, if it is continued.
 type kept struct {
 	Begun time.Time
 	Costs []cost
