@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
+	"github.com/go-git/go-git/v5/plumbing/format/objfile"
 	"github.com/go-git/go-git/v5/storage/filesystem"
+	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 
 	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // Limits for reading in process.
 const (
-	// maxIndexes is the maximum total size of the pack indexes, in bytes. go-git keeps them in memory and
-	// computes their checksums, while git maps them.
-	maxIndexes = 4 << 20
-	// maxCached is the maximum total size of cached objects, in bytes.
+	// maxPacks is the maximum number of packs of a git directory. Their files stay open.
+	maxPacks = 200
+	// maxCached is the maximum total size of each cache, in bytes.
 	maxCached = 4 << 20
+	// maxChain is the maximum number of objects in a pack that each differ from the next.
+	maxChain = 4095
 	// maxObject is the maximum size of an object to read into memory, in bytes.
 	maxObject = 8 << 20
 	// maxAlternates is the maximum number of object directories to search.
@@ -33,9 +35,9 @@ const alternatesFile = "objects/info/alternates"
 
 // Storage is a git directory and its alternate object directories.
 type Storage struct {
-	refs    *filesystem.Storage
-	objects []*filesystem.Storage
-	cache   cache.Object // small objects; go-git itself opens the file of a loose object each time
+	refs  *filesystem.Storage
+	dirs  []*directory
+	cache cache.Object // small objects
 }
 
 // openStorage opens a git directory and its alternates. It follows alternates itself, because go-git reads
@@ -45,18 +47,26 @@ func openStorage(dir string) (*Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !smallIndexes(dirs) {
-		return nil, ErrUnsupported
-	}
-	shared := cache.NewObjectLRU(maxCached)
-	s := &Storage{cache: shared}
+	s := &Storage{cache: cache.NewObjectLRU(maxCached)}
+	bases := cache.NewBufferLRU(maxCached)
+	s.refs = filesystem.NewStorageWithOptions(gitFiles{dir}, s.cache, filesystem.Options{AlternatesFS: nowhere{}})
 	for _, d := range dirs {
-		s.objects = append(s.objects, filesystem.NewStorageWithOptions(gitFiles{d}, shared, filesystem.Options{
-			LargeObjectThreshold: maxObject, AlternatesFS: nowhere{},
-		}))
+		packs, err := openPacks(d, bases)
+		if err != nil {
+			return nil, errors.Join(err, s.close())
+		}
+		s.dirs = append(s.dirs, &directory{dotgit.New(gitFiles{d}), packs})
 	}
-	s.refs = s.objects[0]
 	return s, nil
+}
+
+// close closes the files of all packs.
+func (s *Storage) close() error {
+	var failed error
+	for _, d := range s.dirs {
+		failed = errors.Join(failed, closePacks(d.packs))
+	}
+	return failed
 }
 
 // withAlternates appends a git directory and its alternates to dirs, recursively.
@@ -89,19 +99,6 @@ func withAlternates(dirs []string, dir string) ([]string, error) {
 	return dirs, nil
 }
 
-func smallIndexes(dirs []string) bool {
-	size := int64(0)
-	for _, dir := range dirs {
-		packs, _ := os.ReadDir(filepath.Join(dir, "objects", "pack")) // if it does not exist, there are no packs
-		for _, p := range packs {
-			if info, err := p.Info(); err == nil && filepath.Ext(p.Name()) == ".idx" {
-				size += info.Size()
-			}
-		}
-	}
-	return size <= maxIndexes
-}
-
 // readRegular reads a small regular file. It fails for any other file.
 func readRegular(file string) ([]byte, error) {
 	raw, err := regularfile.Read(file, maxObject)
@@ -111,20 +108,26 @@ func readRegular(file string) ([]byte, error) {
 	return raw, err
 }
 
-// find calls f with each object directory until it finds the object.
-func find[T any](s *Storage, f func(*filesystem.Storage) (T, error)) (value T, err error) {
-	for _, objects := range s.objects {
-		if value, err = f(objects); !errors.Is(err, plumbing.ErrObjectNotFound) {
-			break
+// find looks for an object in each object directory.
+func find[T any](s *Storage, oid ID, unpacked func(*objfile.Reader) (T, error), packed func(*pack) (T, error)) (value T, err error) {
+	for _, d := range s.dirs {
+		if value, err = loose(d, oid, unpacked); !errors.Is(err, plumbing.ErrObjectNotFound) {
+			return value, err
+		}
+		for _, p := range d.packs {
+			if value, err = packed(p); !errors.Is(err, plumbing.ErrObjectNotFound) {
+				return value, err
+			}
 		}
 	}
 	return value, err
 }
 
 func (s *Storage) size(oid ID) (int64, error) {
-	return find(s, func(objects *filesystem.Storage) (int64, error) {
-		return objects.EncodedObjectSize(oid)
-	})
+	return find(s, oid, func(r *objfile.Reader) (int64, error) {
+		_, size, err := r.Header()
+		return size, err
+	}, func(p *pack) (int64, error) { return p.size(oid) })
 }
 
 // Sizes returns the size in bytes of each object.
@@ -144,9 +147,11 @@ func (s *Storage) object(oid ID) (plumbing.EncodedObject, error) {
 	if known, ok := s.cache.Get(oid); ok {
 		return known, nil
 	}
-	return find(s, func(objects *filesystem.Storage) (plumbing.EncodedObject, error) {
-		return objects.EncodedObject(plumbing.AnyObject, oid)
-	})
+	found, err := find(s, oid, inMemory, func(p *pack) (plumbing.EncodedObject, error) { return p.object(oid) })
+	if err == nil {
+		s.cache.Put(found)
+	}
+	return found, err
 }
 
 // Kind returns the kind of an object that exists now: it may have been removed since it was read.

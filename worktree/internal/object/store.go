@@ -69,7 +69,7 @@ func (s *Store) use(f func(*Storage) error) error {
 		if err = safely(f, opened); err == nil || again || !isMissing(err) {
 			return err
 		}
-		s.opened = nil
+		s.read = layout{} // it opens the storage again
 	}
 }
 
@@ -92,7 +92,10 @@ func (s *Store) open() (*Storage, error) {
 	if s.opened != nil && now == s.read {
 		return s.opened, nil
 	}
-	s.opened = nil
+	if s.opened != nil {
+		_ = s.opened.close() // read only
+		s.opened = nil
+	}
 	if !now.readable(s.dir) {
 		return nil, ErrUnsupported
 	}
