@@ -57,6 +57,7 @@ func Options(address, identity string) (client.Options, error) {
 		return options, fmt.Errorf("%s is not this machine, and the connection would not be encrypted and verified: set TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH, or TEMPORAL_API_KEY", options.HostPort)
 	}
 	options.Identity = identity
+	options.ConnectionOptions.GrpcCompression = &client.GrpcCompressionNone{} // messages are small
 	options.Logger = log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	return options, nil
 }

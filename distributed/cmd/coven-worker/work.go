@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -76,6 +77,9 @@ func (w *work) run(ctx context.Context) error {
 	m.Turn = func(ctx context.Context, t session.Task, branch string) func() { return turn.Take(ctx, c, t, branch) }
 	m.Limits = &account.Limits{Client: c}
 	drained := make(chan struct{})
+	if info, ok := debug.ReadBuildInfo(); ok {
+		worker.SetBinaryChecksum(info.Main.Version) // else the SDK hashes the whole program, which takes half of the start
+	}
 	workers, err := w.start(c, m, plans)
 	if err != nil {
 		return err
