@@ -71,8 +71,8 @@ func TestPack(t *testing.T) {
 	}
 	equal(t, "due at first", snapshot.PackDue(r, now), false)
 	must(t, snapshot.Pack(t.Context(), r, now))
-	more(51)
-	equal(t, "packs", packs(), 51)
+	more(21)
+	equal(t, "packs", packs(), 21)
 	equal(t, "due", snapshot.PackDue(r, now), true)
 	alternates := filepath.Join(r.GitDir, "objects/info/alternates")
 	write(t, alternates, filepath.Join(sample(t).GitDir, "objects")+"\n")

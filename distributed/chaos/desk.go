@@ -50,18 +50,21 @@ func newDesk(ctx context.Context, o options, server *servertest.Server) (*desk, 
 		_, err := output(ctx, d.dir, d.env, o.Coven, "config", "set", "--user", "run.on", server.Address())
 		return d, err
 	}
-	files := map[string]string{
+	base := map[string]string{
 		".coven/config.yaml": "provider: scripted-loop\nlimits: {max_wait: 1s}\nchecks: [\"test -n \\\"$(ls t-*)\\\"\"]\nrun: {remote: origin}\n",
 		"README":             "the shop\n",
 	}
 	for name, steps := range grimoires {
-		files[".coven/grimoires/"+name+".yaml"] = "name: " + name + "\nsteps:" + steps
+		base[".coven/grimoires/"+name+".yaml"] = "name: " + name + "\nsteps:" + steps
+	}
+	for n := range files {
+		base[fmt.Sprintf("t-%05d", n+1-files)] = "final of the base\n" // as the tasks before the first would have left
 	}
 	clone := filepath.Join(d.dir, "clone")
 	if _, err := output(ctx, d.dir, d.env, "git", "clone", "-q", url, clone); err != nil {
 		return nil, err
 	}
-	if err := write(clone, files); err != nil {
+	if err := write(clone, base); err != nil {
 		return nil, err
 	}
 	for _, args := range [][]string{

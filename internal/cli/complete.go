@@ -74,7 +74,7 @@ func (a *App) offerTasks(ctx context.Context, kind TaskKind, given []string, typ
 		o.tasks(allTasks(ctx, p))
 		return o.found
 	}
-	all, _ := p.Finder.Summaries()
+	all, _ := p.Finder.Known()
 	for _, s := range project.Newest(all) {
 		if !s.Live() && !kind.takesEnded() || !o.wants(s.Task) {
 			continue

@@ -24,10 +24,11 @@ type Overview struct {
 
 // OverviewOf returns the state of a repository, with every session or only the current ones.
 func OverviewOf(ctx context.Context, p *project.Project, all bool) (Overview, error) {
-	summaries, broken := p.Finder.Summaries()
-	shown := summaries
-	if !all {
-		shown = current(summaries)
+	summaries, broken := p.Finder.Known()
+	shown := current(summaries)
+	if all {
+		summaries, broken = p.Finder.Summaries()
+		shown = summaries
 	}
 	sessions, err := views(p, shown, broken)
 	if err != nil {

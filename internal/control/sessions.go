@@ -20,7 +20,7 @@ func Sessions(p *project.Project) ([]session.View, error) {
 // CurrentSessions is like Sessions, but omits all except the newest of the sessions that are over. It does
 // not read the omitted ones.
 func CurrentSessions(p *project.Project) ([]session.View, error) {
-	all, err := p.Finder.Summaries()
+	all, err := p.Finder.Known()
 	return views(p, current(all), err)
 }
 

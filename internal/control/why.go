@@ -114,7 +114,7 @@ func whyWaiting(ctx context.Context, p *project.Project, v session.View, r Reaso
 
 // collisions returns the predicted conflicts of a session.
 func collisions(p *project.Project, v session.View) []collision.Collision {
-	all, _ := p.Finder.Summaries() // damaged sessions have none
+	all, _ := p.Finder.Known() // damaged sessions have none
 	return collision.Of(p.Repo.Root, session.LiveStatuses(all))[v.ID]
 }
 

@@ -187,7 +187,7 @@ func (p *Project) Requests() ([]Request, error) {
 			all = append(all, secretsOf(g, store)...)
 		}
 	}
-	sessions, _ := p.Finder.Summaries() // damaged sessions do not run
+	sessions, _ := p.Finder.Known() // damaged sessions do not run
 	for _, s := range sessions {
 		if !s.Live() {
 			continue

@@ -173,7 +173,7 @@ func NewFinder(root string) *Finder {
 	return &Finder{root: root, now: time.Now, owner: map[string]owner{}}
 }
 
-// OfTask is like the function OfTask. The error is a *DamagedError if the newest
+// OfTask is like the function OfTask, and believes the index like Known. The error is a *DamagedError if the newest
 // session of the task is damaged. Damaged sessions of other or unknown tasks are
 // ignored; if such a session works on the task, the task's claim shows that.
 func (f *Finder) OfTask(task string) (View, error) {
@@ -248,13 +248,13 @@ func IDs(root string) ([]string, error) {
 // tasks returns the session directories, and a function that returns the task of the i-th.
 // It completes the index first if too many sessions are missing from it.
 func (f *Finder) tasks() ([]os.DirEntry, func(i int) (string, error), error) {
-	entries, lines, err := f.list()
+	entries, lines, err := f.list(false)
 	if err != nil {
 		return nil, nil, err
 	}
 	if f.completes(lines) {
-		_, _ = f.Summaries() // damaged sessions are reported by the caller
-		if entries, lines, err = f.list(); err != nil {
+		_, _ = f.Known() // damaged sessions are reported by the caller
+		if entries, lines, err = f.list(false); err != nil {
 			return nil, nil, err
 		}
 	}

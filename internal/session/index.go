@@ -22,10 +22,9 @@ import (
 	"github.com/coven-run/coven/internal/process/failpoint"
 )
 
-// The index is a cache of ended sessions. The file runDir/indexFile has a line for each one,
-// with the summary of the session and the stamp of its journal. A line is valid only while the
-// journal has this stamp. If the index is missing, damaged or outdated, coven reads the journals
-// instead. Processes replace the whole file and need no lock.
+// The index is a cache of ended sessions. The file runDir/indexFile has a line for each one, with the summary of the session and the stamp of
+// its journal. A line is valid only while the journal has this stamp, and a process that creates a session removes the line of an earlier one. If
+// the index is missing, damaged or outdated, coven reads the journals instead. Processes replace the whole file and need no lock.
 const (
 	runDir    = ".coven/run"
 	indexFile = "sessions.index"
@@ -225,6 +224,14 @@ func isCurrent(parent int, line string) bool {
 	want, err := strconv.ParseUint(line[:hashLength-1], 16, 64)
 	now, ok := stampOf(parent, idOf(line))
 	return err == nil && ok && now.hash() == want
+}
+
+// forget removes the line of an earlier session with an ID, whose record was removed or is replaced.
+func forget(root, id string, now time.Time) {
+	known := readIndex(root)
+	if i, ok := slices.BinarySearchFunc(known, id, func(line, id string) int { return strings.Compare(idOf(line), id) }); ok {
+		_ = slices.Delete(known, i, i+1).write(root, now) // the stamp will show the change, too
+	}
 }
 
 // write replaces the index. If it fails, the next command reads the journals again.

@@ -81,6 +81,7 @@ func install(root, id string, now func() time.Time, fill func(dir string) error)
 	defer os.RemoveAll(temp) //nolint:errcheck // it was renamed, or the next run of doctor finds it
 	if err = fill(temp); err == nil {
 		failpoint.Point("session.restored.files")
+		forget(root, id, now())
 		err = os.Rename(temp, filepath.Join(root, Dir, id)) // fails if another process has restored it
 	}
 	if err != nil {

@@ -131,6 +131,7 @@ func Create(root, task, query string, now func() time.Time) (*Session, error) {
 	if err := regularfile.SyncDir(parent); err != nil {
 		return nil, fmt.Errorf("create session: %w", err)
 	}
+	forget(root, id, now())
 	failpoint.Point("session.made")
 	s, err := open(filepath.Join(parent, id), task, uuid.NewString(), now)
 	failpoint.Point("session.opened")

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coven-run/coven/internal/event"
@@ -76,8 +75,14 @@ func Views(all []Summary) ([]View, error) {
 
 // Summaries returns the sessions of the project, newest first. It omits sessions that
 // cannot be read and reports them in the error (see DamagedIn).
-func (f *Finder) Summaries() ([]Summary, error) {
-	entries, lines, err := f.list()
+func (f *Finder) Summaries() ([]Summary, error) { return f.summaries(true) }
+
+// Known is like Summaries, but believes the index, so that thousands of sessions take little time. It does not notice if another program
+// has changed or replaced one of them after its end.
+func (f *Finder) Known() ([]Summary, error) { return f.summaries(false) }
+
+func (f *Finder) summaries(check bool) ([]Summary, error) {
+	entries, lines, err := f.list(check)
 	if err != nil {
 		return nil, err
 	}
@@ -139,14 +144,14 @@ func (f *Finder) stamp(id string) (fileStamp, bool) {
 	return stampOf(int(parent.Fd()), id)
 }
 
-// list returns the session directories, and for each one its valid index line or "".
-func (f *Finder) list() ([]os.DirEntry, []string, error) {
-	var valid index
-	var comparing sync.WaitGroup
-	comparing.Go(func() { valid = f.known().valid(f.root) })
+// list returns the session directories, and for each one its index line or "". With check, the lines are valid.
+func (f *Finder) list(check bool) ([]os.DirEntry, []string, error) {
+	lines := f.known()
+	if check {
+		lines = lines.valid(f.root)
+	}
 	entries, err := entriesOf(f.root)
-	comparing.Wait()
-	return entries, valid.of(entries), err
+	return entries, lines.of(entries), err
 }
 
 // known returns the index. It rereads the file if it was replaced.

@@ -66,10 +66,10 @@ func note(path string, at time.Time) error {
 	return nil
 }
 
-// Numbers of loose objects and packs above which git packs a repository by itself (gc.auto and gc.autoPackLimit).
+// Numbers of loose objects and packs above which objects are packed. git itself would wait for 50 packs, with which a fetch takes twice as long as with few.
 const (
-	manyLoose = 6700
-	manyPacks = 50
+	manyLoose = 6700 // gc.auto
+	manyPacks = 20
 )
 
 // sampled is the first byte of those loose objects by which git estimates the number of all.

@@ -78,7 +78,7 @@ func (e *estimates) add(grimoire string) *spending.Estimate {
 		e.of = map[string]*spending.Estimate{}
 	}
 	e.names = append(e.names, grimoire)
-	all, _ := e.project.Finder.Summaries() // the cost of unreadable sessions is unknown
+	all, _ := e.project.Finder.Known() // the cost of unreadable sessions is unknown
 	if found, ok := spending.EstimateOf(all, grimoire); ok {
 		e.of[grimoire] = &found
 	}

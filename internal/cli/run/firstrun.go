@@ -26,7 +26,7 @@ func newHere(p *project.Project) string {
 
 // idle returns the command to recommend if no task is ready: other tasks may run, or wait for the user.
 func idle(p *project.Project) string {
-	all, err := p.Finder.Summaries()
+	all, err := p.Finder.Known()
 	if err != nil || slices.ContainsFunc(all, func(s session.Summary) bool { return !s.IsOver() }) {
 		return "coven status"
 	}

@@ -28,7 +28,7 @@ func Mirror(ctx context.Context, p *project.Project) error {
 	if err != nil || agreed == "" {
 		return err
 	}
-	all, _ := p.Finder.Summaries() // damaged sessions are not mirrored
+	all, _ := p.Finder.Known() // damaged sessions are not mirrored
 	on := map[string][]session.View{}
 	for _, s := range project.Newest(all) {
 		if !s.Live() && s.Status != session.Failed {

@@ -239,7 +239,7 @@ func (p *ReadyQueue) follows(v session.View) bool {
 // task runs.
 func (p *ReadyQueue) unclaimed(claims []claim.Held) []project.Item {
 	var jobs []project.Item
-	all, _ := p.project.Finder.Summaries() // coven resume and coven doctor report damaged sessions
+	all, _ := p.project.Finder.Known() // coven resume and coven doctor report damaged sessions
 	for _, s := range project.Newest(all) {
 		claimed := func(held claim.Held) bool { return held.Task == s.Task }
 		if !s.Live() || slices.ContainsFunc(claims, claimed) {

@@ -45,7 +45,7 @@ func (s *Workspace) report(ctx context.Context) error {
 
 // othersRunning returns the other running tasks.
 func (s *Workspace) othersRunning() []string {
-	sessions, _ := session.NewFinder(s.Repo.Root).Summaries() // a session that cannot be read does not run
+	sessions, _ := session.NewFinder(s.Repo.Root).Known() // a session that cannot be read does not run
 	var tasks []string
 	for _, v := range sessions {
 		if v.Status == session.Running && v.Task != s.Task && session.Busy(v.Dir()) {
