@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coven-run/coven/internal/event"
+	"github.com/coven-run/coven/internal/session/away"
 )
 
 // later is a clock for which every change is old enough to be indexed.
@@ -257,12 +258,14 @@ func TestIndexIsUsed(t *testing.T) {
 	}
 }
 
-// A session with the ID of an indexed one whose record was removed is found at once, however it was created.
+// The index forgets a session whose record is created again or replaced.
 func TestIndexForgets(t *testing.T) {
+	now := func() time.Time { return time.Date(2031, 4, 2, 0, 0, 0, 0, time.UTC) }
 	for name, create := range map[string]func(root, id string) error{
 		"created": func(root, _ string) error {
-			s, err := Create(root, "t-new", "q", time.Now)
-			return errors.Join(err, s.Close())
+			s, err := Create(root, "t-new", "q", now)
+			ok(t, err)
+			return s.Close()
 		},
 		"imported": func(root, id string) error {
 			other := t.TempDir()
@@ -270,12 +273,19 @@ func TestIndexForgets(t *testing.T) {
 			record, err := os.ReadFile(filepath.Join(other, Dir, id, eventsFile))
 			ok(t, err)
 			record = bytes.ReplaceAll(record, []byte(`"session":"x"`), []byte(`"session":"`+id+`"`))
-			return Import(root, id, "t-new", map[string][]byte{eventsFile: record, planFile: []byte("grimoire: x\n")}, time.Now)
+			return Import(root, id, "t-new", map[string][]byte{eventsFile: record, planFile: []byte("grimoire: x\n")}, now)
+		},
+		"mirrored": func(root, id string) error {
+			makeSession(t, root, id, "t-old", time.Unix(98, 0).UTC(), event.SessionFailed)
+			return Mirror(root, id, now, func() (*away.State, []byte, error) {
+				events, err := os.ReadFile(filepath.Join(root, Dir, id, eventsFile))
+				return &away.State{Tip: strings.Repeat("1", 40)}, events, err
+			})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			id := time.Now().Format(time.DateOnly) + "-q"
+			id := "2031-04-02-q"
 			makeSession(t, root, id, "t-old", time.Unix(98, 0).UTC(), event.SessionCompleted)
 			file := indexedProject(t, root, 2*indexBatch)
 			text, err := os.ReadFile(file)

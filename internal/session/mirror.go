@@ -34,6 +34,7 @@ func Mirror(root, id string, now func() time.Time, decide func() (*away.State, [
 			err = away.Rewrite(dir, eventsFile, fmt.Sprintf("events-before-%.12s.jsonl", cmp.Or(state.Tip, state.Landed, "end")), events)
 		}
 		failpoint.Point("mirror.rewritten")
+		forget(root, id, now())
 	}
 	if err == nil {
 		err = away.Write(dir, state)

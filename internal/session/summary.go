@@ -77,8 +77,7 @@ func Views(all []Summary) ([]View, error) {
 // cannot be read and reports them in the error (see DamagedIn).
 func (f *Finder) Summaries() ([]Summary, error) { return f.summaries(true) }
 
-// Known is like Summaries, but believes the index, so that thousands of sessions take little time. It does not notice if another program
-// has changed or replaced one of them after its end.
+// Known is like Summaries, but believes the index, which is fast. It does not notice changes that other programs make to ended sessions.
 func (f *Finder) Known() ([]Summary, error) { return f.summaries(false) }
 
 func (f *Finder) summaries(check bool) ([]Summary, error) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sort"
@@ -14,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+
+	"github.com/coven-run/coven/internal/file/regularfile"
 )
 
 // The parts of a pack index, version 2: a header, the number of objects whose IDs begin with at most each
@@ -22,6 +25,7 @@ const (
 	indexHeader = "\xfftOc\x00\x00\x00\x02"
 	idSize      = 20
 	farOffset   = 1 << 31 // marks the number of an offset in the last table
+	maxOffset   = 1 << 48 // larger ones are damage
 )
 
 // A pack is a pack of objects. go-git would read the whole index of each pack into memory, although most
@@ -63,10 +67,10 @@ func openPacks(dir string, bases *cache.BufferLRU) ([]*pack, error) {
 func openPack(dir, name string) (*pack, error) {
 	p := &pack{kinds: map[int64]plumbing.ObjectType{}}
 	var err error
-	if p.index, err = openIn(dir, name+".idx"); err != nil {
+	if p.index, err = regularfile.Open(filepath.Join(dir, name+".idx")); err != nil {
 		return nil, err
 	}
-	if p.content, err = openIn(dir, name+".pack"); err != nil {
+	if p.content, err = regularfile.Open(filepath.Join(dir, name+".pack")); err != nil {
 		return nil, errors.Join(err, p.index.Close())
 	}
 	p.objects = packfile.NewScanner(p.content)
@@ -84,14 +88,6 @@ func openPack(dir, name string) (*pack, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
-}
-
-func openIn(dir, name string) (*os.File, error) {
-	f, err := gitFiles{dir}.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	return f.(unlocked).File, nil //nolint:forcetypeassert // see gitFiles
 }
 
 // Close closes the files.
@@ -116,27 +112,20 @@ func (p *pack) offset(oid plumbing.Hash) (int64, error) {
 	ids, offsets := p.tables()
 	first, end := p.upTo[oid[0]], p.upTo[int(oid[0])+1]
 	var failed error
-	at := int(first) + sort.Search(int(end-first), func(i int) bool {
+	i, found := sort.Find(int(end-first), func(i int) int {
 		var id [idSize]byte
-		if _, err := p.index.ReadAt(id[:], ids+int64(int(first)+i)*idSize); err != nil {
+		if _, err := p.index.ReadAt(id[:], ids+(int64(first)+int64(i))*idSize); err != nil {
 			failed = err
 		}
-		return bytes.Compare(id[:], oid[:]) >= 0
+		return bytes.Compare(oid[:], id[:])
 	})
-	if failed == nil && at == int(end) {
-		return 0, plumbing.ErrObjectNotFound
-	}
-	var id [idSize]byte
-	if failed == nil {
-		_, failed = p.index.ReadAt(id[:], ids+int64(at)*idSize)
-	}
-	if failed == nil && id != oid {
+	if failed == nil && !found {
 		failed = plumbing.ErrObjectNotFound
 	}
 	if failed != nil {
 		return 0, failed
 	}
-	near, err := p.uint32(offsets + int64(at)*4)
+	near, err := p.uint32(offsets + (int64(first)+int64(i))*4)
 	if err != nil || near < farOffset {
 		return int64(near), err
 	}
@@ -144,7 +133,11 @@ func (p *pack) offset(oid plumbing.Hash) (int64, error) {
 	if _, err := p.index.ReadAt(far[:], offsets+int64(p.upTo[256])*4+int64(near-farOffset)*8); err != nil {
 		return 0, err
 	}
-	return int64(binary.BigEndian.Uint64(far[:])), nil //nolint:gosec // a wrong one is not in the file
+	offset := binary.BigEndian.Uint64(far[:])
+	if offset >= maxOffset {
+		return 0, ErrUnsupported
+	}
+	return int64(offset), nil
 }
 
 func (p *pack) uint32(at int64) (uint32, error) {
@@ -153,8 +146,8 @@ func (p *pack) uint32(at int64) (uint32, error) {
 	return binary.BigEndian.Uint32(raw[:]), err
 }
 
-// A packed is an object in a pack, at an offset.
-type packed struct {
+// A packedObject is an object that was read from a pack.
+type packedObject struct {
 	kind plumbing.ObjectType
 	body []byte
 }
@@ -166,19 +159,27 @@ func (p *pack) size(oid plumbing.Hash) (int64, error) {
 		return 0, err
 	}
 	header, err := p.objects.SeekObjectHeader(offset)
-	if err != nil || !header.Type.IsDelta() {
-		return header.Length, err
+	if err != nil {
+		return 0, err
+	}
+	if !header.Type.IsDelta() {
+		return header.Length, nil
 	}
 	delta, err := p.inflate(header)
 	if err != nil {
 		return 0, err
 	}
-	_, n := binary.Uvarint(delta) // the size of its base
+	return patchedSize(delta)
+}
+
+// patchedSize returns the size of the object that a delta makes. The delta begins with the sizes of its base and of that object.
+func patchedSize(delta []byte) (int64, error) {
+	_, n := binary.Uvarint(delta)
 	size, m := binary.Uvarint(delta[max(n, 0):])
-	if n <= 0 || m <= 0 {
+	if n <= 0 || m <= 0 || size > math.MaxInt64 {
 		return 0, packfile.ErrInvalidDelta
 	}
-	return int64(min(size, maxObject+1)), nil //nolint:gosec // small
+	return int64(size), nil
 }
 
 // inflate reads the rest of the object whose header has been read.
@@ -194,21 +195,21 @@ func (p *pack) inflate(header *packfile.ObjectHeader) ([]byte, error) {
 	return content.Bytes(), err
 }
 
-// at reads the object at an offset, which is at the end of a chain of objects that each differ from the next.
-func (p *pack) at(offset int64, chain int) (packed, error) {
-	key := p.number<<48 | offset
+// at reads the object at an offset. chain is the number of deltas that need it.
+func (p *pack) at(offset int64, chain int) (packedObject, error) {
+	key := p.number*maxOffset + offset
 	if body, ok := p.bases.Get(key); ok {
-		return packed{p.kinds[offset], body}, nil
+		return packedObject{p.kinds[offset], body}, nil
 	}
 	header, err := p.objects.SeekObjectHeader(offset)
 	if err != nil {
-		return packed{}, err
+		return packedObject{}, err
 	}
 	content, err := p.inflate(header)
 	if err != nil {
-		return packed{}, err
+		return packedObject{}, err
 	}
-	read := packed{header.Type, content}
+	read := packedObject{header.Type, content}
 	switch {
 	case header.Type.IsDelta():
 		read, err = p.patch(header, content, chain)
@@ -223,20 +224,27 @@ func (p *pack) at(offset int64, chain int) (packed, error) {
 }
 
 // patch returns the object that differs from another by a delta.
-func (p *pack) patch(header *packfile.ObjectHeader, delta []byte, chain int) (packed, error) {
+func (p *pack) patch(header *packfile.ObjectHeader, delta []byte, chain int) (packedObject, error) {
 	if chain == maxChain {
-		return packed{}, ErrUnsupported
+		return packedObject{}, ErrUnsupported
 	}
 	offset := header.OffsetReference
 	if header.Type == plumbing.REFDeltaObject {
 		var err error
 		if offset, err = p.offset(header.Reference); err != nil {
-			return packed{}, fmt.Errorf("%s: %s", header.Reference, err) //nolint:errorlint // another object is missing
+			return packedObject{}, fmt.Errorf("%s: %s", header.Reference, err) //nolint:errorlint // another object is missing
 		}
+	}
+	size, err := patchedSize(delta)
+	if err == nil && size > maxObject {
+		err = ErrUnsupported
+	}
+	if err != nil {
+		return packedObject{}, err
 	}
 	base, err := p.at(offset, chain+1)
 	if err != nil {
-		return packed{}, err
+		return packedObject{}, err
 	}
 	base.body, err = packfile.PatchDelta(base.body, delta)
 	return base, err
