@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -202,6 +203,72 @@ func TestArchived(t *testing.T) {
 	equal(t, "refs", refs(), "")
 	gitIn(t, dir, "update-ref", live.ArchiveRef("m2", april), gitIn(t, dir, "commit-tree", "-m", "forged", gitIn(t, dir, "write-tree")))
 	equal(t, "forged", found("a", april, april), "a:1\n4\n")
+}
+
+// Many archives of a month are joined. A machine that has not looked since still ends its session, in a new archive, and sessions in joined archives are found.
+func TestJoin(t *testing.T) {
+	one, two, dir, _ := machines(t, "sha1")
+	april := time.Date(2031, 4, 30, 23, 0, 0, 0, time.UTC)
+	pushed := func(session string) live.State {
+		s := sessionOf(session + "\n")
+		s.Session = session
+		s.Tip = value[string](t)(live.Push(t.Context(), one, "origin", session, s))
+		return s
+	}
+	ended := func(session, machine string) {
+		s := pushed(session)
+		must(t, endOf(t, one, session, machine).Close(t.Context(), one, session, s))
+	}
+	fetched := func() live.Archives {
+		_, archives, err := live.FetchEnds(t.Context(), two, "origin", "refs/remotes/origin/main", april, april.AddDate(0, 0, 1))
+		must(t, err)
+		return archives
+	}
+	found := func(session string) (all string) {
+		for s, err := range fetched().States(t.Context(), two, session) {
+			must(t, err)
+			equal(t, "keeps itself", live.Keeps(t.Context(), two, s.Tip, live.State{Snapshot: s.Tip}), true)
+			all += string(s.Files["events.jsonl"])
+		}
+		return all
+	}
+	refs := func() string { return gitIn(t, dir, "for-each-ref", "--format=%(refname)", "refs/coven") }
+
+	for i := range 16 {
+		ended(fmt.Sprint("s", i), fmt.Sprint("m", i))
+	}
+	gitIn(t, dir, "update-ref", live.ArchiveRef("m1", april.AddDate(0, 0, 1)), archiveOf("m1"))
+	before := refs()
+	must(t, live.Join(t.Context(), two, "origin", fetched()))
+	equal(t, "few", refs(), before)
+
+	late := pushed("late")
+	end := endOf(t, one, "late", "m1")
+	ended("s16", "m16")
+	stale := fetched()
+	must(t, live.Join(t.Context(), two, "origin", stale))
+	joined := "refs/coven/archive/2031-04/+joined"
+	may := live.ArchiveRef("m1", april.AddDate(0, 0, 1))
+	equal(t, "joined", refs(), joined+"\n"+may+"\nrefs/coven/live/late")
+	must(t, end.Close(t.Context(), one, "late", late))
+	equal(t, "with the archive of a session that ended meanwhile", refs(), joined+"\n"+archiveOf("m1")+"\n"+may)
+	if err := live.Join(t.Context(), two, "origin", stale); !errors.As(err, new(*remote.MovedError)) {
+		t.Errorf("joined by another clone: %v", err)
+	}
+	equal(t, "joined earlier", found("s3"), "s3\n")
+	equal(t, "joined, and in an archive of another month", found("s1"), "s1\ns1\n")
+	equal(t, "not joined", found("late"), "late\n")
+
+	for i := range 16 {
+		ended(fmt.Sprint("t", i), fmt.Sprint("n", i))
+	}
+	must(t, live.Join(t.Context(), two, "origin", fetched()))
+	equal(t, "joined again", refs(), joined+"\n"+may)
+	equal(t, "its parents", len(strings.Fields(gitIn(t, dir, "rev-parse", joined+"^@"))), 17+1+16)
+	for _, session := range []string{"s3", "late", "t3"} {
+		equal(t, "joined twice", found(session), session+"\n")
+	}
+	equal(t, "fetched", len(strings.Fields(gitIn(t, two.Root, "for-each-ref", "--format=%(refname)", "refs/coven/fetched"))), 2)
 }
 
 // LandedAs finds the commit of a task by its trailer, not by a text that only looks like it.

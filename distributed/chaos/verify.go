@@ -218,6 +218,15 @@ func (r *run) landings(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	for _, ref := range archives {
+		if strings.HasSuffix(ref, "/+joined") {
+			joined, err := output(ctx, r.origin.dir, os.Environ(), "git", "rev-parse", ref+"^@")
+			if err != nil {
+				return 0, err
+			}
+			archives = append(archives, strings.Fields(joined)...)
+		}
+	}
 	tried := map[string]bool{}
 	for _, ref := range archives {
 		// An archive has no session without an event, so that there is something to find.

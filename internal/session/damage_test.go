@@ -93,13 +93,13 @@ func TestDamagedRecord(t *testing.T) {
 			if v := damaged[0].View(); v.Status != session.Damaged || v.Detail == "" || name != "a link" && v.Task != "bad" {
 				t.Errorf("view: %+v", v)
 			}
-			if v, err := session.OfTask(root, "good"); err != nil || v.ID != good.ID {
+			if v, err := session.NewFinder(root).OfTask("good"); err != nil || v.ID != good.ID {
 				t.Errorf("good: %v, %v", v.ID, err)
 			}
-			if _, err := session.OfTask(root, "none"); !errors.Is(err, session.ErrNone) {
+			if _, err := session.NewFinder(root).OfTask("none"); !errors.Is(err, session.ErrNone) {
 				t.Errorf("none: %v", err)
 			}
-			if _, err := session.OfTask(root, "bad"); name != "a link" && !errors.As(err, new(*session.DamagedError)) {
+			if _, err := session.NewFinder(root).OfTask("bad"); name != "a link" && !errors.As(err, new(*session.DamagedError)) {
 				t.Errorf("bad: %v", err)
 			}
 			if session.NeverStarted(root, bad.ID) || session.IsOver(root, bad.ID) {
@@ -128,14 +128,14 @@ func TestDamagedAndNewer(t *testing.T) {
 	root := t.TempDir()
 	bad := over(t, root, "t")
 	must(t, os.Truncate(filepath.Join(bad.Dir, "events.jsonl"), 10<<30))
-	if _, err := session.OfTask(root, "t"); !errors.As(err, new(*session.DamagedError)) {
+	if _, err := session.NewFinder(root).OfTask("t"); !errors.As(err, new(*session.DamagedError)) {
 		t.Fatalf("%v", err)
 	}
 	s, err := session.Create(root, "t", "Again", func() time.Time { return day().Add(time.Hour) })
 	must(t, err)
 	defer s.Close() //nolint:errcheck // the test is over
 	must(t, s.Append(event.Event{Type: event.SessionStarted}, event.Session{}))
-	if v, err := session.OfTask(root, "t"); err != nil || v.ID != s.ID {
+	if v, err := session.NewFinder(root).OfTask("t"); err != nil || v.ID != s.ID {
 		t.Errorf("%v, %v", v.ID, err)
 	}
 }
@@ -161,7 +161,7 @@ func TestPlanIsMissing(t *testing.T) {
 		}
 	}
 	must(t, os.Remove(filepath.Join(over(t, root, "o").Dir, "plan.yaml")))
-	if v, err := session.OfTask(root, "o"); err != nil || v.Damage != "" {
+	if v, err := session.NewFinder(root).OfTask("o"); err != nil || v.Damage != "" {
 		t.Errorf("%v, %q", err, v.Damage)
 	}
 }
@@ -269,7 +269,7 @@ func TestHugeTranscript(t *testing.T) {
 	must(t, err)
 	must(t, log.Close())
 	read := func() ([]byte, error) {
-		in, err := session.ReadTranscript(s.Dir, "a#1", 4)
+		in, err := s.ReadLog("a#1", 4)
 		must(t, err)
 		defer in.Close() //nolint:errcheck // read only
 		return bufio.NewReader(in).ReadBytes('x')

@@ -142,10 +142,6 @@ func List(root string) ([]View, error) {
 	return views, errors.Join(broken, alsoBroken)
 }
 
-// OfTask returns the newest session of a task, or ErrNone. It reads only the beginning
-// of sessions of other tasks.
-func OfTask(root, task string) (View, error) { return NewFinder(root).OfTask(task) }
-
 // Finder finds the sessions of tasks. It caches the tasks of known sessions. It is
 // safe for concurrent use.
 type Finder struct {
@@ -157,9 +153,36 @@ type Finder struct {
 	index     index
 	indexFile fs.FileInfo // file that index was read from; nil if there was none
 	completed bool        // OfTask has completed the index
+	listed    listing
 
 	following sync.Mutex
 	followed  map[string]*followed // by journal; nil if sessions are read anew
+}
+
+// listing is a cached list of session directories. It is valid while their parent directory does not change.
+type listing struct {
+	parent  fs.FileInfo // nil if nothing is cached
+	entries []os.DirEntry
+}
+
+// tick is more than the interval at which a kernel updates the time that it gives to changed files.
+const tick = 20 * time.Millisecond
+
+// entries is entriesOf with a cache. The caller must not change the result.
+func (f *Finder) entries() ([]os.DirEntry, error) {
+	now := time.Now()
+	parent, err := os.Lstat(filepath.Join(f.root, Dir))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && f.listed.parent != nil && sameFile(f.listed.parent, parent) {
+		return f.listed.entries, nil
+	}
+	f.listed = listing{}
+	entries, listErr := entriesOf(f.root)
+	if err == nil && listErr == nil && now.Sub(parent.ModTime()) >= tick && parent.ModTime().Nanosecond() != 0 { // it has no time in whole seconds
+		f.listed = listing{parent, entries}
+	}
+	return entries, listErr
 }
 
 // owner is the cached task of a session. It is valid while the journal has the same stamp.
@@ -173,8 +196,8 @@ func NewFinder(root string) *Finder {
 	return &Finder{root: root, now: time.Now, owner: map[string]owner{}}
 }
 
-// OfTask is like the function OfTask, and believes the index like Known. The error is a *DamagedError if the newest
-// session of the task is damaged. Damaged sessions of other or unknown tasks are
+// OfTask returns the newest session of a task, or ErrNone. It reads only the beginning of sessions of other tasks,
+// and believes the index like Known. The error is a *DamagedError if the newest session of the task is damaged. Damaged sessions of other or unknown tasks are
 // ignored; if such a session works on the task, the task's claim shows that.
 func (f *Finder) OfTask(task string) (View, error) {
 	entries, taskOf, err := f.tasks()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -70,13 +69,4 @@ func Import(root, id, task string, record map[string][]byte, now func() time.Tim
 		}
 		return checkRecord(dir, id, task)
 	})
-}
-
-// SetAsideAs moves the record of a session, which another machine has continued, to DamagedDir. It returns its path relative to
-// root, and ErrBusy if a process is writing the record.
-func SetAsideAs(root, id string) (string, error) {
-	if _, err := os.Lstat(filepath.Join(root, Dir, id)); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return SetAside(root, &DamagedError{Session: id})
 }

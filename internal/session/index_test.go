@@ -432,3 +432,40 @@ func TestIndexTogether(t *testing.T) {
 		t.Errorf("%d sessions, %v", len(readIndex(root)), err)
 	}
 }
+
+// A Finder lists the directories anew after each change, and only then.
+func TestFinderLists(t *testing.T) {
+	root := t.TempDir()
+	f := NewFinder(root)
+	list := func() []os.DirEntry {
+		t.Helper()
+		entries, err := f.entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return entries
+	}
+	if found := list(); len(found) != 0 {
+		t.Fatal(found)
+	}
+	for n := range 300 {
+		if err := os.MkdirAll(filepath.Join(root, Dir, fmt.Sprint("s", n)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if found := list(); len(found) != n+1 {
+			t.Fatalf("%d of %d sessions", len(found), n+1)
+		}
+	}
+	if err := os.Chtimes(filepath.Join(root, Dir), time.Time{}, time.Now().Add(-time.Hour-1)); err != nil {
+		t.Fatal(err)
+	}
+	if one, two := list(), list(); &one[0] != &two[0] {
+		t.Error("it listed them again without a change")
+	}
+	if err := os.Remove(filepath.Join(root, Dir, "s7")); err != nil {
+		t.Fatal(err)
+	}
+	if found := list(); len(found) != 299 {
+		t.Errorf("%d sessions", len(found))
+	}
+}

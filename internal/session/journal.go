@@ -41,10 +41,7 @@ func Journals(root string, since time.Time) ([]Journal, error) {
 // Each calls see for the events of the journal, which may be more than those when it was listed. The error is a *DamagedError if
 // the journal cannot be read.
 func (j Journal) Each(see func(event.Event)) error {
-	err := event.Each(filepath.Join(j.dir, eventsFile), func(e event.Event) error {
-		see(e)
-		return nil
-	})
+	err := event.Each(filepath.Join(j.dir, eventsFile), func(e event.Event) error { see(e); return nil })
 	if err != nil {
 		return damaged(j.dir, err)
 	}

@@ -389,15 +389,9 @@ func ReadLog(dir, path string) (*os.File, error) {
 // maxLogLine limits the length of a line of a transcript in bytes.
 const maxLogLine = 128 << 20
 
-// ReadLog opens the log of a step for reading from an offset, like ReadTranscript.
+// ReadLog opens the log of a step for reading from an offset. Reading fails at a line longer than maxLogLine.
 func (s *Session) ReadLog(path string, from int64) (io.ReadCloser, error) {
-	return ReadTranscript(s.Dir, path, from)
-}
-
-// ReadTranscript opens the log of a step for reading from an offset. Reading fails at
-// a line longer than maxLogLine.
-func ReadTranscript(dir, path string, from int64) (io.ReadCloser, error) {
-	f, err := ReadLog(dir, path)
+	f, err := ReadLog(s.Dir, path)
 	if err != nil {
 		return nil, err
 	}

@@ -294,7 +294,7 @@ func begin(t *testing.T, root string) *session.Session {
 
 func view(t *testing.T, root string) session.View {
 	t.Helper()
-	v, err := session.OfTask(root, "t")
+	v, err := session.NewFinder(root).OfTask("t")
 	must(t, err)
 	return v
 }

@@ -149,7 +149,7 @@ func (f *Finder) list(check bool) ([]os.DirEntry, []string, error) {
 	if check {
 		lines = lines.valid(f.root)
 	}
-	entries, err := entriesOf(f.root)
+	entries, err := f.entries()
 	return entries, lines.of(entries), err
 }
 
@@ -171,7 +171,6 @@ func sameFile(a, b fs.FileInfo) bool {
 
 // updateIndex writes the index if enough lines were added or are superfluous.
 func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
-	next := index{}
 	if added < indexBatch {
 		f.mu.Lock()
 		known := len(f.index)
@@ -180,11 +179,7 @@ func (f *Finder) updateIndex(entries []os.DirEntry, lines []string, added int) {
 			return
 		}
 	}
-	for _, line := range lines {
-		if line != "" {
-			next = append(next, line)
-		}
-	}
+	next := index(slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return line == "" }))
 	_ = next.write(f.root, f.now()) // the index is a cache, and the directory may be read-only
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -126,7 +127,9 @@ func (e End) next(ctx context.Context, r *repo.Repo, taskID, session, record str
 
 // Archives are archives of a remote that this repository has.
 type Archives struct {
-	fetched, others []string // commits: those that the last fetch has brought, and the others
+	fetched, others []string          // commits: those that the last fetch has brought, and the others
+	joined          []string          // commits whose parents are archives
+	tips            map[string]string // all, by ref at the remote
 }
 
 // States returns the states of a session in the archives, or why one cannot be read. The tips are the commits of the records. The archives that have changed last come first.
@@ -148,7 +151,15 @@ func (a Archives) States(ctx context.Context, r *repo.Repo, session string) iter
 			c, _ := r.Git().Commit(ctx, tip) // each yields the error
 			changed[tip] = c.Time
 		}
-		each(slices.SortedStableFunc(slices.Values(a.others), func(one, two string) int { return changed[two].Compare(changed[one]) }))
+		if !each(slices.SortedStableFunc(slices.Values(a.others), func(one, two string) int { return changed[two].Compare(changed[one]) })) {
+			return
+		}
+		for _, tip := range a.joined {
+			c, err := r.Git().Commit(ctx, tip)
+			if err != nil && !yield(State{}, err) || err == nil && !each(c.Parents) {
+				return
+			}
+		}
 	}
 }
 
@@ -181,16 +192,24 @@ func FetchEnds(ctx context.Context, r *repo.Repo, name, target string, from, to 
 	}
 	var edits []ref.Edit
 	for _, of := range slices.Sorted(maps.Keys(tips)) {
-		tip := tips[of]
-		switch old := here[of]; old {
-		case tip:
+		tip, old := tips[of], here[of]
+		switch {
+		case path.Base(of) == joined:
+			a.joined = append(a.joined, tip)
+		case tip == old:
 			a.others = append(a.others, tip)
-		case "":
-			a.fetched, edits = append(a.fetched, tip), append(edits, ref.Create(local(of), tip))
 		default:
-			a.fetched, edits = append(a.fetched, tip), append(edits, ref.Move(local(of), tip, old))
+			a.fetched = append(a.fetched, tip)
+		}
+		switch old {
+		case tip:
+		case "":
+			edits = append(edits, ref.Create(local(of), tip))
+		default:
+			edits = append(edits, ref.Move(local(of), tip, old))
 		}
 	}
+	a.tips = tips
 	for of, old := range here {
 		if tips[of] == "" {
 			edits = append(edits, ref.Delete(local(of), old))
@@ -200,6 +219,58 @@ func FetchEnds(ctx context.Context, r *repo.Repo, name, target string, from, to 
 		return up, a, nil
 	}
 	return up, a, r.Transact(ctx, r.Git(), "coven: archives", edits...)
+}
+
+// manyArchives is the number of archives of a month above which they are joined. git sends each ref of a remote to whoever pushes to it.
+const manyArchives = 16
+
+// joined is the name of the archives that are joined, in their month. No machine has it.
+const joined = "+joined"
+
+// Join replaces the archives of each month by a single ref if they are many, because a team whose machines have new names each day gets new ones without end. A machine whose
+// archive is gone begins a new one. The error is a *remote.MovedError if a session ended meanwhile.
+func Join(ctx context.Context, r *repo.Repo, name string, a Archives) error {
+	months := map[string][]string{}
+	for _, of := range slices.Sorted(maps.Keys(a.tips)) {
+		months[path.Dir(of)] = append(months[path.Dir(of)], of)
+	}
+	for month, of := range months {
+		if len(of) <= manyArchives {
+			continue
+		}
+		if err := join(ctx, r, name, month+"/"+joined, of, a.tips); err != nil {
+			return fmt.Errorf("join archives of %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// join moves the archives with the refs of below to the ref into.
+func join(ctx context.Context, r *repo.Repo, name, into string, of []string, tips map[string]string) error {
+	var parents []string
+	var moves []remote.Move
+	for _, archive := range of {
+		tip := tips[archive]
+		if archive != into {
+			parents, moves = append(parents, tip), append(moves, remote.Move{Ref: archive, Old: tip})
+			continue
+		}
+		before, err := r.Git().Commit(ctx, tip)
+		if err != nil {
+			return err
+		}
+		parents = append(parents, before.Parents...)
+	}
+	tree, err := r.Git().MakeTree(ctx, nil)
+	if err != nil {
+		return err
+	}
+	slices.Sort(parents)
+	next, err := r.MakeCommit(ctx, tree, "coven: joined archives", nil, slices.Compact(parents)...)
+	if err != nil {
+		return err
+	}
+	return remote.MoveRefs(ctx, r, name, Timeout, append(moves, remote.Move{Ref: into, Old: tips[into], New: next})...)
 }
 
 // firstOf returns the beginning of a month.

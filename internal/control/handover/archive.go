@@ -22,8 +22,10 @@ func fetchEnds(ctx context.Context, p *project.Project, name string, here sessio
 	up, a, problem = live.FetchEnds(ctx, p.Repo, name, here.Info.Target, here.Updated.Add(-archiveSkew), p.Env.Now().Add(archiveSkew))
 	if problem != nil {
 		up, err = fetchTarget(ctx, p, name, here)
+		return up, a, problem, err
 	}
-	return up, a, problem, err
+	_ = live.Join(ctx, p.Repo, name, a) // the next fetch tries again
+	return up, a, nil, nil
 }
 
 // fetchTarget fetches the target of a session.

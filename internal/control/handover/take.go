@@ -379,9 +379,12 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 	if err := recoverLanding(ctx, p, v); err != nil {
 		return err
 	}
-	aside, err := session.SetAsideAs(p.Repo.Root, s.Session)
-	if err != nil {
-		return err
+	aside := ""
+	if session.Exists(p.Repo.Root, s.Session) {
+		var err error
+		if aside, err = session.SetAside(p.Repo.Root, &session.DamagedError{Session: s.Session}); err != nil {
+			return err
+		}
 	}
 	failpoint.Point("handover.aside")
 	tree, err := worktree.Leftover(ctx, p.Repo, task)
