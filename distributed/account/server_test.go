@@ -9,7 +9,11 @@ import (
 
 	"github.com/coven-run/coven/distributed/account"
 	"github.com/coven-run/coven/distributed/server/servertest"
+	"github.com/coven-run/coven/distributed/session"
 )
+
+// TestReplay replays the histories that TestServer has recorded.
+func TestReplay(t *testing.T) { servertest.Replay(t, account.Name, account.Run) }
 
 // Machines know on a real server until when an account is limited. Without the server, or without a machine that decides, no account is.
 func TestServer(t *testing.T) {
@@ -26,7 +30,7 @@ func TestServer(t *testing.T) {
 	until := time.Now().Add(time.Hour)
 	limits.Tell(t.Context(), "a", until)
 	none("a")
-	w := worker.New(c, account.Queue, worker.Options{LocalActivityWorkerOnly: true, StickyScheduleToStartTimeout: account.StickyTime})
+	w := worker.New(c, account.Queue, worker.Options{Identity: "m1", LocalActivityWorkerOnly: true, StickyScheduleToStartTimeout: account.StickyTime})
 	w.RegisterWorkflowWithOptions(account.Run, workflow.RegisterOptions{Name: account.Name})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -40,6 +44,11 @@ func TestServer(t *testing.T) {
 		t.Errorf("limited until %s, not %s", got, until)
 	}
 	none("b")
+	limits.Tell(t.Context(), "a", until.Add(time.Hour))
+	if got := limits.Until(t.Context(), "a"); !got.IsZero() && got.Sub(until) < 59*time.Minute {
+		t.Errorf("limited until %s, after %s was told", got, until.Add(time.Hour))
+	}
+	servertest.Record(t, c, session.Plain("account/a"))
 	limits.Tell(t.Context(), "c", time.Now().Add(-time.Second))
 	none("c")
 

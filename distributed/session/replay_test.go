@@ -3,14 +3,9 @@ package session_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/history/v1"
-	"go.temporal.io/api/temporalproto"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
@@ -20,23 +15,8 @@ import (
 	"github.com/coven-run/coven/distributed/session"
 )
 
-// Workers of this version continue the sessions of earlier ones: the histories in testdata. If this fails, the workflow makes other decisions than before. Let it make
-// them only if workflow.GetVersion says so; afterwards, RECORD=NAME records a history of the new version.
-func TestReplay(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no histories, %v", err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			r := worker.NewWorkflowReplayer()
-			r.RegisterWorkflowWithOptions(session.Run, workflow.RegisterOptions{Name: session.Name})
-			if err := r.ReplayWorkflowHistoryFromJSONFile(nil, file); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-}
+// TestReplay replays the histories that TestRecord has recorded.
+func TestReplay(t *testing.T) { servertest.Replay(t, session.Name, session.Run) }
 
 // TestRecord runs a session on a real server, with a stretch that ends in each way, and records its history with RECORD=NAME.
 func TestRecord(t *testing.T) {
@@ -97,9 +77,7 @@ func TestRecord(t *testing.T) {
 	if err := run.Get(t.Context(), &stop); err != nil || !stop.Over {
 		t.Errorf("got %+v, %v", stop, err)
 	}
-	if name := os.Getenv("RECORD"); name != "" {
-		record(t, c, filepath.Join("testdata", name+".json"))
-	}
+	servertest.Record(t, c, task.ID())
 }
 
 func options(t *testing.T, s *servertest.Server) client.Options {
@@ -109,24 +87,4 @@ func options(t *testing.T, s *servertest.Server) client.Options {
 		t.Fatal(err)
 	}
 	return o
-}
-
-// record writes the history of the session.
-func record(t *testing.T, c client.Client, file string) {
-	t.Helper()
-	h := &history.History{}
-	for events := c.GetWorkflowHistory(t.Context(), task.ID(), "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
-		e, err := events.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Events = append(h.Events, e)
-	}
-	text, err := temporalproto.CustomJSONMarshalOptions{Indent: " "}.Marshal(h)
-	if err == nil {
-		err = os.WriteFile(file, text, 0o644) //nolint:gosec // a file of the repository
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -16,11 +16,14 @@ import (
 	"github.com/coven-run/coven/distributed/session"
 )
 
+// TestReplay replays the histories that TestServer has recorded.
+func TestReplay(t *testing.T) { servertest.Replay(t, Name, Run) }
+
 // Sessions on a real server land one at a time. Without the server, they land at once.
 func TestServer(t *testing.T) {
 	s := servertest.Use(t)
 	c := s.Dial(t)
-	w := worker.New(c, session.Queue("acme/shop", 3, ""), worker.Options{})
+	w := worker.New(c, session.Queue("acme/shop", 3, ""), worker.Options{Identity: "m1"})
 	w.RegisterWorkflowWithOptions(Run, workflow.RegisterOptions{Name: Name})
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -46,6 +49,8 @@ func TestServer(t *testing.T) {
 	if landed.Load() != sessions {
 		t.Errorf("%d sessions have landed", landed.Load())
 	}
+
+	servertest.Record(t, c, session.Queue("acme/shop", 3, "")+session.Plain("/turn/origin/main"))
 
 	if err := s.Kill(); err != nil {
 		t.Fatal(err)

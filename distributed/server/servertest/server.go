@@ -110,7 +110,7 @@ func (s *Server) Environ() []string { return slices.Clone(s.client) }
 // The client does not log.
 func Options(environ []string) (client.Options, error) {
 	o, err := envconfig.LoadClientOptions(envconfig.LoadClientOptionsRequest{DisableFile: true, EnvLookup: variables(environ)})
-	o.Logger = quiet{}
+	o.Logger, o.Identity = quiet{}, "test" // histories name no computer
 	return o, err
 }
 

@@ -379,12 +379,9 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 	if err := recoverLanding(ctx, p, v); err != nil {
 		return err
 	}
-	aside := ""
-	if session.Exists(p.Repo.Root, s.Session) {
-		var err error
-		if aside, err = session.SetAside(p.Repo.Root, &session.DamagedError{Session: s.Session}); err != nil {
-			return err
-		}
+	e, err := setAside(p.Repo.Root, s)
+	if err != nil {
+		return err
 	}
 	failpoint.Point("handover.aside")
 	tree, err := worktree.Leftover(ctx, p.Repo, task)
@@ -394,8 +391,8 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 		return err
 	default:
 		note := "another machine has continued session " + s.Session
-		if aside != "" {
-			note += "; its record is in " + aside
+		if e.at != "" && !e.continued {
+			note += "; its record is in " + e.at
 		}
 		kept, err := keptBy(ctx, p.Repo, task, v.Info.Base, s.Tip)
 		if err != nil {
@@ -415,6 +412,7 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 		return err
 	}
 	failpoint.Point("handover.imported")
+	e.join(filepath.Join(p.Repo.Root, session.Dir, s.Session))
 	if made > 0 {
 		if _, _, err := worktree.Recreate(ctx, p.Repo, task, s.Session); err != nil {
 			return err
@@ -425,6 +423,39 @@ func bring(ctx context.Context, p *project.Project, v session.View, s live.State
 	}
 	failpoint.Point("handover.made")
 	return live.Know(ctx, p.Repo, task, s.Tip)
+}
+
+// earlier is the record of a session here before that of another machine replaces it.
+type earlier struct {
+	root, at  string // at is relative to root; empty if there was none
+	continued bool   // the record of the other machine begins with this one
+}
+
+// setAside sets aside the record of a session here.
+func setAside(root string, s live.State) (e earlier, err error) {
+	e.root = root
+	dir := filepath.Join(root, session.Dir, s.Session)
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, nil
+	}
+	if err == nil && info.IsDir() { // not a link
+		record, err := session.Record(dir)
+		e.continued = err == nil && session.Continues(s.Files, record)
+	}
+	e.at, err = session.SetAside(root, &session.DamagedError{Session: s.Session})
+	return e, err
+}
+
+// join moves the logs of a record that was continued to the session in dir, and deletes the rest.
+func (e earlier) join(dir string) {
+	if !e.continued {
+		return
+	}
+	from := filepath.Join(e.root, e.at)
+	if err := os.Rename(filepath.Join(from, session.LogsDir), filepath.Join(dir, session.LogsDir)); err == nil || errors.Is(err, fs.ErrNotExist) {
+		_ = os.RemoveAll(from) // a rest is like any other record that was set aside
+	}
 }
 
 // claimFor claims the task of a session that was brought here, unless the task has a claim. Its end releases the worktree and the claim.
