@@ -64,16 +64,16 @@ func (c Card) Conflicts() (lines []string) {
 // Begun reports whether the task has a session.
 func (c Card) Begun() bool { return c.View.ID != "" }
 
-// Of returns the cards of a repository, ordered by section. In each, the latest is first, except that tasks without a session
-// are last, in the order in which they will run.
-func Of(ctx context.Context, p *project.Project, now time.Time) ([]Card, error) {
+// of returns the cards of a repository, ordered by section. In each, the latest is first, except that tasks without a session
+// are last, in the order in which they will run. unserved has the sessions that wait for workers in vain, by ID.
+func of(ctx context.Context, p *project.Project, now time.Time, unserved map[string]reason) ([]Card, error) {
 	o, err := control.OverviewOf(ctx, p, false)
 	if err != nil {
 		return nil, err
 	}
 	cards, seen := []Card{}, map[string]bool{}
 	for _, v := range o.Sessions { // newest first
-		c := cardOf(v, o.Short, now).sleep(now)
+		c := cardOf(v, o.Short, now).because(unserved).sleep(now)
 		if isShown(v, now) && !seen[v.Task] {
 			cards = append(cards, c)
 		}
@@ -125,11 +125,22 @@ func cardOf(v session.View, short map[string]string, now time.Time) Card {
 	return c
 }
 
+// reason is why a session waits for workers in vain, and the command for a machine that can run it.
+type reason struct{ text, next string }
+
+// because returns the card of a session that waits in vain if it is among unserved.
+func (c Card) because(unserved map[string]reason) Card {
+	if why, ok := unserved[c.View.ID]; ok && c.View.WaitsForWorker() {
+		c.Section, c.Text, c.Next = NeedsYou, line(why.text), line(why.next)
+	}
+	return c
+}
+
 func sectionOf(v session.View) Section {
 	switch v = v.Shown(); {
 	case v.Status == session.Running:
 		return Running
-	case v.Status == session.Waiting && slices.Contains([]event.WaitReason{event.WaitLimit, event.WaitDependency}, v.Reason):
+	case v.Status == session.Waiting && slices.Contains([]event.WaitReason{event.WaitLimit, event.WaitDependency, event.WaitWorker}, v.Reason):
 		return Waiting
 	case v.Status == session.Completed:
 		return Landed

@@ -34,6 +34,7 @@ func TestSections(t *testing.T) {
 		{"checkout", view(session.Waiting, event.WaitCheckout, time.Time{}), true, NeedsYou, ""},
 		{"message", view(session.Waiting, event.WaitMessage, time.Time{}), true, NeedsYou, ""},
 		{"dependency", view(session.Waiting, event.WaitDependency, time.Time{}), true, Waiting, ""},
+		{"worker", view(session.Waiting, event.WaitWorker, time.Time{}), true, Waiting, ""},
 		{"blocked", view(session.Blocked, "", time.Time{}), true, NeedsYou, ""},
 		{"interrupted", view(session.Interrupted, "", time.Time{}), true, NeedsYou, ""},
 		{"damaged", view(session.Damaged, "", time.Time{}), true, NeedsYou, ""},

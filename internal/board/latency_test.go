@@ -1,6 +1,7 @@
 package board_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,15 +26,7 @@ func TestLatency(t *testing.T) {
 	if os.Getenv("COVEN_LONG") != "" {
 		events, before = 1000, 2000
 	}
-	dir := t.TempDir()
-	t.Setenv("HOME", dir)
-	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
-	script := "git init -q . && git -c user.name=T -c user.email=t@example.invalid commit -q --allow-empty -m first"
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
-	if cmd.Dir = dir; cmd.Run() != nil {
-		t.Fatal(script)
-	}
-	t.Chdir(dir)
+	dir := emptyRepository(t)
 	const tasks = 50
 	var running []*session.Session
 	for i := range tasks {
@@ -47,13 +40,7 @@ func TestLatency(t *testing.T) {
 		}
 		running = append(running, s)
 	}
-	p, err := project.Open(t.Context(), project.NewEnv("test"))
-	must(t, err)
-	r := &board.Repository{Context: t.Context(), Project: p, Clock: time.Now}
-	must(t, r.Watch())
-	defer r.Close()    //nolint:errcheck // only reads
-	_, err = r.Cards() // a face reads them when it begins
-	must(t, err)
+	r := watch(t, nil)
 	var mu sync.Mutex
 	wrote, took := map[string]time.Time{}, []time.Duration{}
 	go func() {
@@ -89,6 +76,34 @@ func TestLatency(t *testing.T) {
 	if p99 > limit {
 		t.Errorf("p99 is %s, more than %s", p99, limit)
 	}
+}
+
+// emptyRepository makes a repository the working directory.
+func emptyRepository(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("HOME", dir)
+	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+	script := "git init -q . && git -c user.name=T -c user.email=t@example.invalid commit -q --allow-empty -m first"
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	if cmd.Dir = dir; cmd.Run() != nil {
+		t.Fatal(script)
+	}
+	t.Chdir(dir)
+	return dir
+}
+
+// watch begins to watch the repository in the working directory, as a face does.
+func watch(t *testing.T, explain func(context.Context, []session.View)) *board.Repository {
+	t.Helper()
+	p, err := project.Open(t.Context(), project.NewEnv("test"))
+	must(t, err)
+	r := &board.Repository{Context: t.Context(), Project: p, Clock: time.Now, Explain: explain}
+	must(t, r.Watch())
+	t.Cleanup(func() { must(t, r.Close()) })
+	_, err = r.Cards()
+	must(t, err)
+	return r
 }
 
 func must(t *testing.T, err error) {

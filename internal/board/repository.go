@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,9 +32,14 @@ type Repository struct {
 	Program string // path of coven
 	Dir     string // working directory of its commands
 	Clock   func() time.Time
+	// Explain sets the reasons of those sessions that wait for workers although no machine can run them. Without it, they look like the others.
+	Explain func(context.Context, []session.View)
 
 	watcher *fsnotify.Watcher
 	stop    func() // ends the look at the remotes
+
+	unserved atomic.Pointer[map[string]reason] // sessions that wait for workers in vain, by ID
+	told     chan struct{}                     // they have changed
 }
 
 // Watch begins to watch the records, and hides secrets from then on. Close ends it.
@@ -45,6 +52,7 @@ func (r *Repository) Watch() (err error) {
 	}
 	r.Project.Finder.Follow()
 	r.watchNew()
+	r.told = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(r.Context)
 	done := make(chan struct{})
 	go func() {
@@ -72,7 +80,35 @@ func (r *Repository) mirror(ctx context.Context) {
 			return
 		case <-timer.C:
 			_ = handover.Mirror(ctx, r.Project)
+			r.explain(ctx)
 		}
+	}
+}
+
+// explain asks why sessions wait for workers.
+func (r *Repository) explain(ctx context.Context) {
+	if r.Explain == nil {
+		return
+	}
+	views, err := control.CurrentSessions(r.Project)
+	if err != nil {
+		return
+	}
+	views = slices.DeleteFunc(views, func(v session.View) bool { return !v.WaitsForWorker() })
+	explained := slices.Clone(views)
+	r.Explain(ctx, explained)
+	unserved := map[string]reason{}
+	for i, v := range explained {
+		if v.Detail != views[i].Detail {
+			unserved[v.ID] = reason{v.Detail, v.Next}
+		}
+	}
+	if before := r.unserved.Swap(&unserved); before != nil && maps.Equal(*before, unserved) || before == nil && len(unserved) == 0 {
+		return
+	}
+	select {
+	case r.told <- struct{}{}:
+	default: // the face has not yet looked
 	}
 }
 
@@ -99,6 +135,7 @@ func (r *Repository) Changed() error {
 		if !open {
 			return context.Canceled
 		}
+	case <-r.told:
 	case err := <-r.watcher.Errors: // such as too many changes to name each
 		if err == nil {
 			return context.Canceled
@@ -115,7 +152,13 @@ func (r *Repository) Changed() error {
 }
 
 // Cards returns the present cards.
-func (r *Repository) Cards() ([]Card, error) { return Of(r.Context, r.Project, r.Clock()) }
+func (r *Repository) Cards() ([]Card, error) {
+	var unserved map[string]reason
+	if known := r.unserved.Load(); known != nil {
+		unserved = *known
+	}
+	return of(r.Context, r.Project, r.Clock(), unserved)
+}
 
 // All returns the cards of all sessions, the newest first.
 func (r *Repository) All() ([]Card, error) {

@@ -137,7 +137,7 @@ func (o *webOptions) source(ctx context.Context, p *project.Project) (*board.Rep
 		return nil, err
 	}
 	dir, err := o.app.Workdir()
-	return &board.Repository{Context: ctx, Project: p, Program: program, Dir: dir, Clock: o.app.Now}, err
+	return &board.Repository{Context: ctx, Project: p, Program: program, Dir: dir, Clock: o.app.Now, Explain: o.app.Fleet(p).Explain}, err
 }
 
 // certificate returns the certificate for a host to listen on, or nil if none is needed.

@@ -45,6 +45,7 @@ func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 		if err != nil {
 			return err
 		}
+		a.Fleet(p).Explain(ctx, o.Sessions)
 		if err := a.PrintOverview(o, false); err != nil {
 			return err
 		}
@@ -58,7 +59,7 @@ func run(ctx context.Context, a *cli.App, p *project.Project) (err error) {
 	if err != nil {
 		return err
 	}
-	source := &tui.Repository{Repository: &board.Repository{Context: ctx, Project: p, Program: program, Dir: dir, Clock: a.Now}}
+	source := &tui.Repository{Repository: &board.Repository{Context: ctx, Project: p, Program: program, Dir: dir, Clock: a.Now, Explain: a.Fleet(p).Explain}}
 	if err := source.Watch(); err != nil {
 		return err
 	}
