@@ -120,6 +120,37 @@ func TestLandingPushContainsFence(t *testing.T) {
 	equal(t, "the archive", gitIn(t, dir, "rev-parse", archiveOf("m")), archive)
 }
 
+// A machine that knows none of the remote's branches as they are now pushes only the work of the session, not the history.
+func TestPushIsSmall(t *testing.T) {
+	one, two, dir, _ := machines(t, "sha1")
+	gitIn(t, dir, "config", "receive.unpackLimit", "1") // a pack for each push
+	for range 50 {
+		gitIn(t, one.Root, "commit", "-q", "--allow-empty", "-m", "earlier")
+	}
+	gitIn(t, one.Root, "push", "-q", "origin", "HEAD:main")
+	gitIn(t, two.Root, "fetch", "-q")
+	s := sessionOf("1\n")
+	s.Base = gitIn(t, one.Root, "rev-parse", "HEAD")
+	gitIn(t, two.Root, "reset", "-q", "--hard", "origin/main")
+	gitIn(t, two.Root, "commit", "-q", "--allow-empty", "-m", "of another")
+	gitIn(t, two.Root, "push", "-q", "origin", "HEAD:main")
+	count := func() int { return packed(t, gitIn(t, dir, "count-objects", "-v")) }
+	before := count()
+	tip := value[string](t)(live.Push(t.Context(), one, "origin", "T", s))
+	equal(t, "objects of the first push: a commit, a tree and a file", count()-before, 3)
+	gitIn(t, one.Root, "fetch", "-q")
+	gitIn(t, one.Root, "reset", "-q", "--hard", "origin/main")
+	gitIn(t, one.Root, "commit", "-q", "--allow-empty", "-m", "later")
+	gitIn(t, one.Root, "push", "-q", "origin", "HEAD:main")
+
+	there := value[live.State](t)(live.Fetch(t.Context(), two, "origin", "T", tip))
+	there.Branch.Tip = gitIn(t, two.Root, "commit-tree", "-p", s.Base, "-m", "work", s.Base+"^{tree}")
+	there.Files["events.jsonl"] = []byte("1\n2\n")
+	before = count()
+	_ = value[string](t)(live.Push(t.Context(), two, "origin", "T", there))
+	equal(t, "objects: two commits, a tree and a file", count()-before, 4)
+}
+
 // A remote whose answer to a push is lost has moved its refs or not: MoveRefs says which.
 func TestLostAnswer(t *testing.T) {
 	one, _, dir, _ := machines(t, "sha1")

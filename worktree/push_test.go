@@ -2,6 +2,7 @@ package worktree
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -115,4 +116,32 @@ func TestFetchCommit(t *testing.T) {
 			t.Errorf("%q was fetched", wrong)
 		}
 	}
+}
+
+// A branch is pushed without the history, although the only branch of the remote has just moved.
+func TestPushBranchIsSmall(t *testing.T) {
+	one, two, dir, _ := machines(t, "sha1")
+	gitIn(t, dir, "config", "receive.unpackLimit", "1") // a pack for each push
+	for range 50 {
+		gitIn(t, one.Root, "commit", "-q", "--allow-empty", "-m", "earlier")
+	}
+	gitIn(t, one.Root, "push", "-q", "origin", "HEAD:main")
+	gitIn(t, two.Root, "pull", "-q", "--ff-only")
+	gitIn(t, two.Root, "commit", "-q", "--allow-empty", "-m", "of another")
+	gitIn(t, two.Root, "push", "-q", "origin", "HEAD:main")
+	before := gitIn(t, dir, "count-objects", "-v")
+	gitIn(t, one.Root, "commit", "-q", "--allow-empty", "-m", "of this one")
+	must(t, remote.Push(t.Context(), one, "origin", "change", gitIn(t, one.Root, "rev-parse", "HEAD"), nil, time.Minute))
+	if after := gitIn(t, dir, "count-objects", "-v"); packed(t, after)-packed(t, before) != 1 {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+}
+
+// packed returns the number of objects in packs, from the output of git count-objects.
+func packed(t *testing.T, text string) (n int) {
+	t.Helper()
+	_, rest, _ := strings.Cut(text, "in-pack: ")
+	_, err := fmt.Sscan(rest, &n)
+	must(t, err)
+	return n
 }

@@ -71,7 +71,7 @@ func (e End) push(ctx context.Context, r *repo.Repo, taskID string, s State, mov
 		return &e.live
 	}
 	moves = append(moves, remote.Move{Ref: e.live.Ref, Old: s.Tip})
-	s.Tip = "" // an archive without the earlier states is small, and the record contains them
+	s.Tip, s.Base = "", "" // an archive without the earlier states is small, and the record contains them
 	record, err := Store(ctx, r, taskID, s)
 	if err != nil {
 		return err

@@ -1,7 +1,8 @@
 // Package live keeps sessions in progress on a remote, so that another machine can continue them, and so that only one machine at a time can.
 //
 // A session is one ref of the remote, refs/coven/live/<task>. Its tip is a commit: the tree contains the files of the session's
-// record; the parents are the previous tip, the last snapshot of the worktree, and the tip of the task's branch, as far as they exist.
+// record; the parents are the previous tip, the last snapshot of the worktree, and the tip of the task's branch, as far as they exist. The first tip
+// has the commit from which the task starts as a parent. So whoever pushes the next one knows a commit of the remote from which little is new.
 // The ref moves only from the tip that the pushing machine knows. So one push claims the task, stores the record, and excludes the
 // machine that moved the ref before: all its later pushes are refused. A landing moves the target, adds the session to an archive and deletes the ref in one
 // atomic push. A lease on a ref that the push does not move would be no fence, because git compares it on the client only.
@@ -11,6 +12,7 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +57,7 @@ func Ref(taskID string) string { return names.LivePrefix + names.SafeName(taskID
 type State struct {
 	Tip      string // commit
 	Session  string
+	Base     string // the commit from which the task starts; only for the first tip
 	Snapshot string // the last snapshot, or empty
 	Branch   Branch
 	Files    map[string][]byte
@@ -222,7 +225,7 @@ func Store(ctx context.Context, r *repo.Repo, taskID string, s State) (string, e
 	}
 	message := "coven: session of " + taskID + "\n\n" + sessionLine + s.Session + "\n"
 	var parents []string
-	for _, p := range []struct{ line, oid string }{{"", s.Tip}, {snapshotLine, s.Snapshot}, {branchLine, s.Branch.Tip}} {
+	for _, p := range []struct{ line, oid string }{{"", cmp.Or(s.Tip, s.Base)}, {snapshotLine, s.Snapshot}, {branchLine, s.Branch.Tip}} {
 		if p.oid == "" {
 			continue
 		}

@@ -92,6 +92,7 @@ func Push(ctx context.Context, r *repo.Repo, remote, branch, commit string, know
 	if err := pushLFS(ctx, r, g, remote, ref, commit, cmp.Or(tip, strings.Repeat("0", len(commit)))); err != nil {
 		return &PushError{Remote: remote, Branch: branch, Denied: denied(err), Err: err}
 	}
+	g.Settings = append(slices.Clone(g.Settings), negotiate)
 	err = g.Run(ctx, "push", "--quiet", "--no-follow-tags", "--recurse-submodules=no", "--force-with-lease="+ref+":"+tip, "--", remote, commit+":"+ref)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "stale info"):

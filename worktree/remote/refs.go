@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,10 @@ func list(ctx context.Context, g git.Repo, remote string, patterns ...string) (m
 	return found, nil
 }
 
+// negotiate makes a push ask first which commits the remote has, over another connection. git pushes the whole history if it knows none of the remote's
+// refs as they are now: in a repository with one branch, that is so whenever another clone has just pushed to it.
+var negotiate = git.Setting{Key: "push.negotiate", Value: "true"}
+
 // MoveRefs moves refs of a remote, all or none, at most after timeout. Nothing moves unless each ref has its Old. The push contains each move, so
 // that the remote checks them all: git does not send a ref that does not change, and then checks only here whether it has its Old. Hooks do not run.
 //
@@ -94,6 +99,9 @@ func MoveRefs(ctx context.Context, r *repo.Repo, remote string, timeout time.Dur
 		}
 		args = append(args, "--force-with-lease="+m.Ref+":"+m.Old)
 		specs, names = append(specs, m.New+":"+m.Ref), append(names, m.Ref)
+	}
+	if !slices.ContainsFunc(moves, func(m Move) bool { return m.Old != "" }) {
+		g.Settings = append(slices.Clone(g.Settings), negotiate)
 	}
 	failed := g.Run(ctx, append(append(args, "--", remote), specs...)...)
 	if failed == nil {

@@ -224,7 +224,7 @@ func (k *Keeper) state(ctx context.Context) (live.State, error) {
 	if err != nil {
 		return live.State{}, err
 	}
-	s := live.State{Tip: tip, Session: k.Session.ID}
+	s := live.State{Tip: tip, Session: k.Session.ID, Base: k.Base}
 	if s.Files, err = session.Record(k.Session.Dir); err != nil {
 		return s, err
 	}
