@@ -65,7 +65,7 @@ func (g *origin) maintain(ctx context.Context) {
 	for {
 		select {
 		case <-every.C:
-			for _, args := range []string{"pack-refs --all", "repack --geometric=2 -d -q", "commit-graph write --reachable --no-progress"} {
+			for _, args := range []string{"pack-refs --all", "repack --geometric=2 -d -q", "commit-graph write --reachable --split --no-progress"} {
 				if _, err := output(ctx, g.dir, os.Environ(), append([]string{"git"}, strings.Fields(args)...)...); err != nil {
 					fmt.Fprintln(g.log, "chaos:", err) //nolint:errcheck // a log
 				}
