@@ -47,6 +47,9 @@ func newDesk(ctx context.Context, o options, server *servertest.Server) (*desk, 
 	d.log = log
 	if o.Continue {
 		d.dir = filepath.Join(d.dir, "clone")
+		if err := d.hold(); err != nil {
+			return nil, err
+		}
 		_, err := output(ctx, d.dir, d.env, o.Coven, "config", "set", "--user", "run.on", server.Address())
 		return d, err
 	}
@@ -82,6 +85,23 @@ func newDesk(ctx context.Context, o options, server *servertest.Server) (*desk, 
 		write(clone, map[string]string{".beads/issues.jsonl": tracker(d.tasks), ".git/info/exclude": ".beads\n"}),
 		os.WriteFile(filepath.Join(o.Dir, "script.yaml"), []byte(script(true)), 0o644),
 	)
+}
+
+// hold keeps the tasks that the person has rejected or cancelled from beginning again.
+func (d *desk) hold() error {
+	file := filepath.Join(d.dir, ".beads", "issues.jsonl")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var held strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, `"notes":"coven: rejected`) || strings.Contains(line, `"notes":"coven: cancelled`) {
+			line = strings.Replace(line, `"status":"open"`, `"status":"blocked"`, 1)
+		}
+		held.WriteString(line)
+	}
+	return os.WriteFile(file, []byte(held.String()), 0o644)
 }
 
 // coven runs coven until it ends, and returns its error.
