@@ -179,7 +179,7 @@ func (f *Finder) entries() ([]os.DirEntry, error) {
 	}
 	f.listed = listing{}
 	entries, listErr := entriesOf(f.root)
-	if err == nil && listErr == nil && now.Sub(parent.ModTime()) >= tick && parent.ModTime().Nanosecond() != 0 { // it has no time in whole seconds
+	if err == nil && listErr == nil && now.Sub(parent.ModTime()) >= tick && parent.ModTime().Nanosecond() != 0 { // the file system keeps more than whole seconds
 		f.listed = listing{parent, entries}
 	}
 	return entries, listErr

@@ -433,7 +433,7 @@ func TestIndexTogether(t *testing.T) {
 	}
 }
 
-// A Finder lists the directories anew after each change, and only then.
+// A Finder lists the directories again when they have changed, and not otherwise.
 func TestFinderLists(t *testing.T) {
 	root := t.TempDir()
 	f := NewFinder(root)

@@ -227,8 +227,8 @@ const manyArchives = 16
 // joined is the name of the archives that are joined, in their month. No machine has it.
 const joined = "+joined"
 
-// Join replaces the archives of each month by a single ref if they are many, because a team whose machines have new names each day gets new ones without end. A machine whose
-// archive is gone begins a new one. The error is a *remote.MovedError if a session ended meanwhile.
+// Join replaces the archives of each month with a single ref if there are many: machines with new names add archives every day. A machine whose archive is gone begins a
+// new one. The error is a *remote.MovedError if one of the archives has moved since they were fetched.
 func Join(ctx context.Context, r *repo.Repo, name string, a Archives) error {
 	months := map[string][]string{}
 	for _, of := range slices.Sorted(maps.Keys(a.tips)) {
@@ -245,7 +245,7 @@ func Join(ctx context.Context, r *repo.Repo, name string, a Archives) error {
 	return nil
 }
 
-// join moves the archives with the refs of below to the ref into.
+// join replaces the archives of a month, whose refs are given, with the ref into.
 func join(ctx context.Context, r *repo.Repo, name, into string, of []string, tips map[string]string) error {
 	var parents []string
 	var moves []remote.Move
