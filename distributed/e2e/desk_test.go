@@ -48,6 +48,37 @@ func TestDeskGone(t *testing.T) {
 	}
 }
 
+// TestRunAgain kills coven run while workers have its sessions. One lands before the next coven run, and is shown there; the other one runs. That coven run waits for it.
+func TestRunAgain(t *testing.T) {
+	all := files()
+	for _, id := range []string{"t-1", "t-2"} {
+		all[".beads/issues.jsonl"] += `{"_type":"issue","id":"` + id + `","title":"Add ` + id + `","status":"open","issue_type":"task","labels":["grimoire:plain"],"created_at":"2026-01-01T00:00:00Z"}` + "\n"
+	}
+	w := newWorld(t, adds("t-1", "t-2"), all)
+	one := w.newPlace("one").worker()
+	run := w.desk.coven("run", "--yes", "-j", "2")
+	w.held("t-1")
+	w.held("t-2")
+	run.signal(syscall.SIGKILL)
+	<-run.ended
+	w.eventually("nothing is left of the coven", func() bool { return len(w.desk.desks()) == 0 })
+	w.release("t-1")
+	w.eventually("t-1 has landed", func() bool { return strings.Contains(w.bare("log", "--format=%s", "main"), "Add t-1") })
+	w.contains(w.desk.coven("why", "t-1").wait(0), "another machine has landed it as ")
+	again := w.desk.coven("run", "--yes", "-j", "2")
+	again.says("t-1 +completed: landed")
+	w.contains(w.desk.coven("status").wait(0), "running")
+	w.release("t-2")
+	w.contains(again.wait(0), "t-2  completed: landed")
+	w.landed("t-1", "t-2")
+	if n := strings.Count(one.out.String(), "begin"); n != 2 {
+		t.Errorf("sessions have begun %d times:\n%s", n, one.out)
+	}
+	if left := w.bare("for-each-ref", "--format=%(refname)", "refs/coven/rescue"); left != "" {
+		t.Errorf("the origin keeps %s", left)
+	}
+}
+
 // TestResumeOn runs a task with --on only once. coven resume --on shows it again, and the workers run its next steps.
 func TestResumeOn(t *testing.T) {
 	w := newWorld(t, adds("it"), files())

@@ -173,7 +173,7 @@ func (q question) acceptFindings(ctx context.Context) (bool, error) {
 	if len(open) == 0 {
 		return true, nil
 	}
-	if err := q.app.Showf("%s\n", control.OpenLines(open)); err != nil {
+	if err := q.app.Showf("%s\n", terminal.FindingLines(open)); err != nil {
 		return false, err
 	}
 	them := "these errors are"

@@ -8,6 +8,7 @@ import (
 	"github.com/coven-run/coven/internal/exit"
 	"github.com/coven-run/coven/internal/project"
 	"github.com/coven-run/coven/internal/session"
+	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
@@ -192,7 +193,7 @@ type OpenFindingsError struct {
 
 // Error implements error. It lists the findings.
 func (e *OpenFindingsError) Error() string {
-	return fmt.Sprintf("task %s has %s; without --accept-findings it does not land:\n%s", e.Task, oneline.Count(len(e.Findings), "open error finding"), OpenLines(e.Findings))
+	return fmt.Sprintf("task %s has %s; without --accept-findings it does not land:\n%s", e.Task, oneline.Count(len(e.Findings), "open error finding"), terminal.FindingLines(e.Findings))
 }
 
 // NextCommand returns the command that approves the change with its findings.

@@ -132,6 +132,24 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	return outcome, nil
 }
 
+// goOn continues a session, which another machine may have continued or landed. If the remote does not answer, the session waits for that.
+func (c *Controller) goOn(ctx context.Context, v session.View) (Outcome, error) {
+	now, err := v, error(nil)
+	if v.Info.Remote != "" {
+		now, err = c.sessionOf(ctx, v.Task, session.View{})
+	}
+	if held := (*handover.HeldError)(nil); c.Fleet != nil && errors.As(err, &held) {
+		return c.followHeld(ctx, held.Remote, held.Task)
+	}
+	switch {
+	case errors.Is(err, handover.ErrAway):
+		now = v
+	case err != nil && !errors.As(err, new(*handover.LandedError)):
+		return Outcome{}, err
+	}
+	return c.resume(ctx, now, budget.Amount{}, Switch{})
+}
+
 // endHere ends a session with the status that it has on another machine. Without a status, it returns ended.
 func (c *Controller) endHere(ctx context.Context, task string, status event.Status, ended error) error {
 	v, err := c.Project.Find(ctx, task)

@@ -49,11 +49,11 @@ func (c *Controller) Run(ctx context.Context, item project.Item, o Options) (Out
 		return Outcome{}, err
 	}
 	if err == nil {
-		if err := Refusal(OpRun, prior); err != nil {
+		if err := Refusal(OpRun, prior); err != nil && (c.Fleet == nil || !prior.Elsewhere()) {
 			return Outcome{}, err
 		}
 		if prior.Live() {
-			return c.resume(ctx, prior, budget.Amount{}, Switch{})
+			return c.goOn(ctx, prior)
 		}
 	}
 	target, err := c.Project.Repo.Target(ctx, o.Onto) // an earlier task may have moved it

@@ -1,31 +1,12 @@
 package control
 
 import (
-	"fmt"
 	"strings"
 
-	"github.com/coven-run/coven/internal/event"
-	"github.com/coven-run/coven/internal/event/findings"
 	"github.com/coven-run/coven/internal/session"
-	"github.com/coven-run/coven/internal/terminal"
 	"github.com/coven-run/coven/internal/text/oneline"
 	"github.com/coven-run/coven/internal/text/shellword"
 )
-
-// maxOpenLines is the number of open findings that a message lists.
-const maxOpenLines = 20
-
-// OpenLines lists open error findings, one per line, for a terminal.
-func OpenLines(open []event.Finding) string {
-	var lines []string
-	for _, f := range open[:min(maxOpenLines, len(open))] {
-		lines = append(lines, "  "+terminal.Printable(findings.Line(f))+" ("+terminal.Printable(f.Reviewer)+")")
-	}
-	if more := len(open) - maxOpenLines; more > 0 {
-		lines = append(lines, fmt.Sprintf("  and %d more", more))
-	}
-	return strings.Join(lines, "\n")
-}
 
 // StateOf returns the state of a session as text, such as "waiting (review)".
 func StateOf(v session.View) string {

@@ -138,6 +138,7 @@ func (o *runOptions) run(ctx context.Context) error {
 
 // start runs the tasks that the command line names, or those that are ready.
 func (o *runOptions) start(ctx context.Context, p *project.Project, branch string, limit budget.Amount) error {
+	p.Config.Run.On = o.on
 	from, todo, err := o.choose(ctx, p)
 	if err != nil {
 		return err
@@ -162,7 +163,6 @@ func (o *runOptions) start(ctx context.Context, p *project.Project, branch strin
 	if ok, err := o.consent(ctx, p, todo, limit); err != nil || !ok {
 		return err
 	}
-	p.Config.Run.On = o.on
 	c, err := o.app.ControllerOf(p)
 	if err != nil {
 		return err

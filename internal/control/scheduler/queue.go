@@ -81,6 +81,7 @@ type ReadyQueue struct {
 	// Pulls returns those of the sessions whose pull request has changed: Controller.ChangedPulls. If it is nil, they are not resumed.
 	Pulls       func(ctx context.Context, all []session.View, now bool) ([]session.View, error)
 	active      map[string]task.Task // started by this queue and not done
+	sent        map[string]bool      // tasks whose sessions the workers of other machines had when the queue began
 	held        int                  // ready tasks that others hold back, see collisions.Holder
 	merging     []string             // tasks whose pull request waits to be merged
 	stacked     map[string]bool      // tasks that it started before the one on which they depend has landed
@@ -107,7 +108,7 @@ func (p *ReadyQueue) changed(ctx context.Context, published []session.View) ([]s
 // NewReadyQueue returns a queue of the ready tasks. With watch it also resumes
 // waiting sessions.
 func NewReadyQueue(p *project.Project, watch bool) *ReadyQueue {
-	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}, active: map[string]task.Task{}, stacked: map[string]bool{}}
+	return &ReadyQueue{project: p, controller: &control.Controller{Project: p}, watch: watch, tried: map[string]time.Time{}, active: map[string]task.Task{}, sent: map[string]bool{}, stacked: map[string]bool{}}
 }
 
 // Next implements Queue.
@@ -181,18 +182,19 @@ func (p *ReadyQueue) mayRun(id string) bool {
 // of sessions that never started and cannot be recovered.
 func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]project.Item, error) {
 	claims, err := claim.List(ctx, p.project.Repo)
+	begins := len(p.tried) == 0 && len(busy) == 0
 	var jobs []project.Item
-	var published []session.View // they wait for the host of their pull requests
+	var again, published []session.View // the published ones wait for the host of their pull requests
 	p.merging = nil
 	for _, held := range claims {
 		if busy[held.Task] {
 			continue
 		}
-		if session.NeverStarted(p.project.Repo.Root, held.Session) {
+		v, began, err := p.sessionOf(held)
+		if !began {
 			jobs = append(jobs, p.neverStarted(ctx, held)...)
 			continue
 		}
-		v, err := session.Load(filepath.Join(p.project.Repo.Root, session.Dir, held.Session))
 		if err != nil || v.Task != held.Task {
 			continue
 		}
@@ -203,24 +205,37 @@ func (p *ReadyQueue) resumable(ctx context.Context, busy map[string]bool) ([]pro
 		if p.follows(v) {
 			published = append(published, v)
 		}
-		if !p.canResume(v) {
-			continue
+		if begins {
+			p.sent[v.Task] = p.isSent(v)
 		}
-		if item, err := p.controller.ItemOf(v); err == nil {
-			jobs = append(jobs, item)
+		if p.canResume(v) {
+			again = append(again, v)
 		}
 	}
 	changed, hostErr := p.changed(ctx, published)
-	for _, v := range changed {
+	for _, v := range append(again, changed...) {
 		if item, err := p.controller.ItemOf(v); err == nil {
 			jobs = append(jobs, item)
 		}
 	}
 	err = errors.Join(err, hostErr)
-	if len(p.tried) == 0 && len(busy) == 0 {
+	if begins {
 		jobs = append(jobs, p.unclaimed(claims)...)
 	}
 	return jobs, err
+}
+
+// isSent reports whether the workers of other machines have a session.
+func (p *ReadyQueue) isSent(v session.View) bool {
+	return p.project.Config.Run.On != "" && (v.WaitsForWorker() || v.Status == session.Running && v.Elsewhere())
+}
+
+// sessionOf returns the session of a claim. began is false if it never started.
+func (p *ReadyQueue) sessionOf(held claim.Held) (v session.View, began bool, err error) {
+	root := p.project.Repo.Root
+	v, err = session.Load(filepath.Join(root, session.Dir, held.Session))
+	began = err == nil && !v.Started.IsZero() || !session.NeverStarted(root, held.Session)
+	return v, began, err
 }
 
 // follows reports whether the queue asks the host of a session's pull request. It notes those on which changes can be stacked.
@@ -276,12 +291,12 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held claim.Held) []projec
 // a rate limit.
 const limitPause = 5 * time.Minute
 
-// canResume reports whether a session can resume unattended: its coven was killed, or
+// canResume reports whether a session can resume unattended: its coven was killed, workers had it then, another machine has landed it, or
 // the reason for waiting may be gone.
 func (p *ReadyQueue) canResume(v session.View) bool {
 	at, tried := p.tried[v.Task]
 	switch {
-	case v.Crashed:
+	case v.Crashed, p.sent[v.Task], v.Away != nil && v.Away.Landed != "":
 		return !tried
 	case v.Elsewhere():
 		return false
