@@ -51,6 +51,8 @@ type mirror struct {
 	known, tip string // the tips that this machine and the remote have
 	state      *away.State
 	events     []byte // of the other machine, or nil
+
+	targets map[string]string // tips of those that were fetched
 }
 
 // mirrorAll mirrors the sessions that a remote keeps. One that cannot be mirrored does not affect the others.
@@ -59,13 +61,14 @@ func mirrorAll(ctx context.Context, p *project.Project, name string, views []ses
 		return err
 	}
 	var all []*mirror
+	targets := map[string]string{}
 	for _, v := range views {
 		known, err := live.Known(ctx, p.Repo, v.Task)
 		if err != nil {
 			return err
 		}
 		if known != "" { // otherwise it was never pushed, or is over there
-			all = append(all, &mirror{view: v, known: known})
+			all = append(all, &mirror{view: v, known: known, targets: targets})
 		}
 	}
 	if len(all) == 0 {
@@ -92,6 +95,9 @@ func mirrorAll(ctx context.Context, p *project.Project, name string, views []ses
 		failed = errors.Join(slices.Collect(maps.Values(damaged))...)
 	}
 	for _, m := range all {
+		if errors.Is(failed, ErrAway) {
+			break // all others would wait for it, too
+		}
 		if s, fetched := states[live.Ref(m.view.Task)]; m.tip == "" || m.tip == m.known || fetched {
 			failed = errors.Join(failed, m.update(ctx, p, name, s))
 		}
@@ -147,16 +153,20 @@ func (m *mirror) write(ctx context.Context, p *project.Project) error {
 
 // over sets the state of a session that is over on its remote. It fetches the target, and the archives only if the session has not landed.
 func (m *mirror) over(ctx context.Context, p *project.Project, name string) error {
-	up, err := fetchTarget(ctx, p, name, m.view)
-	if err == nil {
-		err = m.end(ctx, p, up.Tip, live.Archives{})
+	target := m.view.Info.Target
+	if m.targets[target] == "" {
+		up, err := fetchTarget(ctx, p, name, m.view)
+		if err != nil {
+			return err
+		}
+		m.targets[target] = up.Tip
 	}
-	if err != nil || m.state.Landed != "" || m.state.Status != "" {
+	if err := m.end(ctx, p, m.targets[target], live.Archives{}); err != nil || m.state.Landed != "" || m.state.Status != "" {
 		return err
 	}
 	_, archives, _, err := fetchEnds(ctx, p, name, m.view) // without them, the end has no reason
 	if err == nil {
-		err = m.end(ctx, p, up.Tip, archives)
+		err = m.end(ctx, p, m.targets[target], archives)
 	}
 	return err
 }
