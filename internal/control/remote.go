@@ -132,7 +132,7 @@ func (c *Controller) follow(ctx context.Context, item project.Item, plan *grimoi
 	return outcome, nil
 }
 
-// goOn continues a session, which another machine may have continued or landed. If the remote does not answer, the session waits for that.
+// goOn continues a session, which another machine may have continued or landed. If the remote does not answer, the session waits until it does.
 func (c *Controller) goOn(ctx context.Context, v session.View) (Outcome, error) {
 	now, err := v, error(nil)
 	if v.Info.Remote != "" {

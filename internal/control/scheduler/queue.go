@@ -291,8 +291,8 @@ func (p *ReadyQueue) neverStarted(ctx context.Context, held claim.Held) []projec
 // a rate limit.
 const limitPause = 5 * time.Minute
 
-// canResume reports whether a session can resume unattended: its coven was killed, workers had it then, another machine has landed it, or
-// the reason for waiting may be gone.
+// canResume reports whether a session can resume unattended: its coven was killed, workers had it when the queue began, another machine
+// has landed it, or the reason for waiting may be gone.
 func (p *ReadyQueue) canResume(v session.View) bool {
 	at, tried := p.tried[v.Task]
 	switch {
